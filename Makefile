@@ -1,0 +1,48 @@
+# Every target makes the virtual environment it needs. `make demo` and `make test` are all a newcomer has to know.
+#   make demo [ARGS=--once]   make test   make lint   make format   make types   make clean
+# PYTHON=… chooses the Python (3.11 or newer), VENV=… the environment's folder, ARGS=… goes to the demo or to pytest.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+export PYTHONDONTWRITEBYTECODE ?= 1
+
+.PHONY: demo test lint format types clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.for-demo
+	@$(BIN)/python manage.py demo $(ARGS)
+
+test: lint types
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.for-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+types: $(VENV)/.for-dev
+	$(BIN)/mypy
+
+format: $(VENV)/.for-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) .demo build dist
+
+$(VENV)/.for-demo: pyproject.toml $(VENV)/.made
+	$(PIP) --editable '.[demo]'
+	@touch $@
+
+$(VENV)/.for-dev: pyproject.toml $(VENV)/.made
+	$(PIP) --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "priqueue needs Python 3.11 or newer, and '$(PYTHON)' is not. Name one: make $(MAKECMDGOALS) PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { \
+	  echo "'$(PYTHON)' cannot make a virtual environment: install its venv module, or name another one with PYTHON=…"; exit 1; }
+	@touch $@

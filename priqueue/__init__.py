@@ -1,0 +1,52 @@
+"""priqueue: a Redis-backed job queue for Django with three priority lanes, drained 6:3:1.
+
+To follow a job's life, read the files in this order:
+
+    lanes        the priority lists and their weights
+    picker       which lane is next
+    jobs         a job, its envelope, its claim, its failure
+    signing      how an envelope proves where it comes from
+    handlers     the functions that run jobs, and what they accept
+    client       how a job comes in: validate, wait for the commit, hand over
+    coordinator  the only code that knows Redis: one script for each change of state
+    ticker       what was delayed becomes ready when it is due
+    worker       the claim loop: settle, claim, wait
+    pool         the slots in which handlers run
+    executor     one run: handler, outcome
+    heartbeat    how a lease is kept
+    retry        what follows a failure
+    sweeper      what follows the loss of a worker
+    dead_letters what is kept for a person
+    operations   pause, resume, drain
+"""
+
+from priqueue.callers import acting_as
+from priqueue.client import aenqueue, cancel, enqueue, enqueue_many, get, stats
+from priqueue.exceptions import (
+    Bury,
+    ConfigurationError,
+    InvalidCaller,
+    InvalidDelay,
+    InvalidLane,
+    InvalidPayload,
+    LeaseLost,
+    PayloadTooLarge,
+    PriqueueError,
+    QueueFull,
+    QueueUnavailable,
+    RateLimited,
+    Retry,
+    UnknownHandler,
+    WorkerDraining,
+    WorkerNotRegistered,
+)
+from priqueue.executor import current_job
+from priqueue.handlers import job
+from priqueue.jobs import Job, JobStatus
+
+__all__ = [
+    "Bury", "ConfigurationError", "InvalidCaller", "InvalidDelay", "InvalidLane", "InvalidPayload", "Job",
+    "JobStatus", "LeaseLost", "PayloadTooLarge", "PriqueueError", "QueueFull", "QueueUnavailable", "RateLimited",
+    "Retry", "UnknownHandler", "WorkerDraining", "WorkerNotRegistered", "acting_as", "aenqueue", "cancel",
+    "current_job", "enqueue", "enqueue_many", "get", "job", "stats",
+]  # fmt: skip

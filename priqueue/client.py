@@ -1,0 +1,154 @@
+"""Client: how jobs come in. Validate, wait for the commit, hand over.
+
+Everything that can be wrong is refused at the call, before anything is written. The job has its id at once; by
+default it reaches the queue when the surrounding transaction commits, and never when it rolls back.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
+
+from priqueue import callers, events, handlers, wiring
+from priqueue.coordinator.inspection import Stats
+from priqueue.exceptions import InvalidLane, PriqueueError
+from priqueue.handlers import AnyHandler
+from priqueue.jobs import Job, JobStatus, due
+
+Payload = Mapping[str, Any]
+Delay = float | timedelta
+
+
+def enqueue(
+    handler: AnyHandler | str,
+    payload: Payload | None = None,
+    *,
+    lane: str | None = None,
+    delay: Delay | None = None,
+    run_at: datetime | None = None,
+    caller: str | None = None,
+    correlation_id: str | None = None,
+    on_commit: bool | None = None,
+    database: str | None = None,
+) -> Job:
+    """Accept a job, now or for later, and return it with its id.
+
+    ``delay`` is in seconds or a timedelta; ``run_at`` is an aware datetime, one in the past means now. The job
+    reaches the queue when the transaction on ``database`` commits; ``on_commit=False`` pushes it at once.
+
+    Raises UnknownHandler, InvalidPayload, PayloadTooLarge, InvalidLane, InvalidDelay and InvalidCaller, before
+    anything is written; QueueFull and QueueUnavailable only when it is pushed at once.
+    """
+    job = _job(handler, payload or {}, lane, (delay, run_at), (caller, correlation_id))
+    _hand_over([job], on_commit, database)
+    return job
+
+
+def enqueue_many(
+    jobs: Iterable[tuple[AnyHandler | str, Payload]],
+    *,
+    lane: str | None = None,
+    delay: Delay | None = None,
+    run_at: datetime | None = None,
+    caller: str | None = None,
+    correlation_id: str | None = None,
+    on_commit: bool | None = None,
+    database: str | None = None,
+) -> list[Job]:
+    """Accept many jobs in their order, each a handler and a payload, and return them; options as for ``enqueue``.
+
+    All are validated before the first is written. They travel in few round trips; one that breaks off says in
+    ``job_id`` from which job on they may be missing.
+    """
+    made = [_job(handler, payload, lane, (delay, run_at), (caller, correlation_id)) for handler, payload in jobs]
+    _hand_over(made, on_commit, database)
+    return made
+
+
+aenqueue = sync_to_async(enqueue)
+aenqueue.__doc__ = "Accept a job from asynchronous code; as ``enqueue``."
+
+
+def get(job_id: str) -> JobStatus | None:
+    """Return what is known of a job; None when it is done, cancelled, purged or was never there."""
+    return wiring.inspector().job(job_id)
+
+
+def cancel(job_id: str) -> bool:
+    """Delete a job that is delayed or ready; return False when it is in flight, dead or not there."""
+    status = wiring.inspector().job(job_id)
+    if status is None:
+        return False
+    acting = callers.acting()
+    done = wiring.coordinator().cancel(job_id, lane=status.lane, caller=acting.caller, reason=acting.reason)
+    if done:
+        events.send(events.job_cancelled, job_id=job_id)
+    return done
+
+
+def stats() -> Stats:
+    """Return the figures of lanes, dead letters and workers."""
+    return wiring.inspector().stats()
+
+
+def _job(
+    handler: AnyHandler | str,
+    payload: Payload,
+    lane: str | None,
+    when: tuple[Delay | None, datetime | None],
+    who: tuple[str | None, str | None],
+) -> Job:
+    settings, acting = wiring.settings(), callers.acting()
+    found = handlers.registry.get(handler) if isinstance(handler, str) else handler
+    payload_json = found.accept(payload, max_bytes=settings.max_payload_bytes)
+    delay_ms, run_at = due(*when)
+    return Job(
+        name=found.name,
+        payload=json.loads(payload_json),
+        lane=_lane(lane or found.lane or "default", settings.lane_names),
+        delay_ms=delay_ms,
+        run_at=run_at,
+        max_attempts=settings.max_attempts if found.max_attempts is None else found.max_attempts,
+        timeout=found.timeout or settings.timeout_s,
+        caller=who[0] or acting.caller,
+        correlation_id=who[1] or acting.correlation_id,
+        payload_json=payload_json,
+    )
+
+
+def _lane(lane: str, known: Sequence[str]) -> str:
+    if lane not in known:
+        raise InvalidLane(f"lane: {lane!r:.60} is not one of {', '.join(known)}")
+    return lane
+
+
+def _hand_over(jobs: Sequence[Job], on_commit: bool | None, database: str | None) -> None:
+    """Push the jobs now, or leave one hook for each to the commit."""
+    alias = database or DEFAULT_DB_ALIAS
+    wait = wiring.settings().enqueue_on_commit if on_commit is None else on_commit
+    if wait and connections[alias].in_atomic_block:
+        for job in jobs:
+            transaction.on_commit(partial(_push_after_commit, job), using=alias, robust=True)
+    else:
+        _push(jobs)
+
+
+def _push(jobs: Sequence[Job]) -> None:
+    wiring.coordinator().enqueue_many(jobs)
+    for job in jobs:
+        events.send(events.job_enqueued, job=job)
+
+
+def _push_after_commit(job: Job) -> None:
+    """Push a job whose transaction has committed. Nobody can be told any more, so a fault is an event, not an error."""
+    try:
+        _push([job])
+    except PriqueueError as error:
+        events.send(events.push_failed, job=job, error=error)
+
+
+handlers.bind(enqueue)

@@ -1,0 +1,53 @@
+-- leases: how every script reads and ends a lease, writes the trail and buries.
+-- Output: none; these functions. None of them fails after its first write
+local function lease_of(id)
+  local record = call('HGET', inflight, id)
+  local worker, token, deadline, lane, attempt, crashes =
+    string.match(record or '', '^(%S+) (%S+) (%d+) (%S+) (%d+) (%d+)$')
+  return worker and {id = id, worker = worker, token = token, deadline = tonumber(deadline), lane = lane,
+    attempt = tonumber(attempt), crashes = tonumber(crashes)}
+end
+local function write_lease(lease, deadline)
+  call('HSET', inflight, lease.id, table.concat(
+    {lease.worker, lease.token, text(deadline), lease.lane, text(lease.attempt), text(lease.crashes)}, ' '))
+  call('ZADD', deadlines, text(deadline), lease.id)
+end
+local function end_lease(lease)
+  call('HDEL', inflight, lease.id)
+  call('ZREM', deadlines, lease.id)
+  call('HINCRBY', slots, lease.worker, -1)
+end
+local function last_token(id) -- a trail record begins "token digest at_ms "; a crash has no digest and was not settled
+  return string.match(call('LINDEX', prefix .. 'trail:' .. id, -1) or '', '^(%S+) %x')
+end
+local function write_trail(lease, digest, record, short)
+  local trail = prefix .. 'trail:' .. lease.id
+  local before = string.match(call('LINDEX', trail, -1) or '', '^%S+ (%S+)')
+  if short and before == digest then record = short end -- the same traceback again is said, not repeated
+  call('RPUSH', trail, table.concat({lease.token, digest, text(now), record}, ' '))
+  call('LTRIM', trail, -25, -1)
+end
+local function write_attempts(lease, failures, crashes)
+  call('HSET', attempts, lease.id, text(failures) .. ' ' .. text(crashes))
+end
+local function write_letter(lease, head, reason) -- the number of causes is bounded: errors can have any name
+  local cause = string.sub(reason .. ' ' .. head.handler, 1, 400)
+  if call('HEXISTS', causes, cause) == 0 and call('HLEN', causes) >= 1000 then cause = 'other' end
+  call('LPUSH', dead, lease.id)
+  call('HSET', letters, lease.id, cjson.encode({lane = lease.lane, cause = cause, handler = head.handler,
+    caller = head.caller, buried_at_ms = now}))
+  call('ZADD', prefix .. 'cause:' .. cause, text(now), lease.id)
+  call('HINCRBY', causes, cause, 1)
+  count('buried', lease.lane)
+end
+local function letter_of(id) -- nil where there is none, or a foreign value
+  local ok, letter = pcall(cjson.decode, call('HGET', letters, id) or '')
+  return ok and type(letter) == 'table' and letter.lane and letter.cause and letter.buried_at_ms and letter or nil
+end
+local function remove_letter(id, letter)
+  call('HDEL', letters, id)
+  call('HDEL', attempts, id)
+  call('HINCRBY', holes, id, 1)
+  call('ZREM', prefix .. 'cause:' .. letter.cause, id)
+  if call('HINCRBY', causes, letter.cause, -1) <= 0 then call('HDEL', causes, letter.cause) end
+end

@@ -1,0 +1,51 @@
+-- reclaim: in flight -> ready, at the head of its lane | dead, when its lease lapsed: the worker is lost, a crash counts.
+-- After a silence of more than one lease the leases get one more to be beaten first: the queue may have been the
+-- one that was away. A deadline further off than one lease, left by a clock set back, is cut to one lease.
+-- ARGV[5] limit, 1000 at most   ARGV[6] lease_ms   ARGV[7] max_crashes   ARGV[8] caller
+-- Output: {number reclaimed, …of these buried, ms that the grace still holds}
+local limit, lease_ms, max_crashes = math.min(tonumber(ARGV[5]), 1000), tonumber(ARGV[6]), tonumber(ARGV[7])
+local last, hold = string.match(call('GET', sweep) or '', '^(%d+) (%d+)$')
+last, hold = tonumber(last) or now, math.min(tonumber(hold) or 0, now + lease_ms)
+if now - last > lease_ms then hold = now + lease_ms end
+for _, id in ipairs(call('ZRANGEBYSCORE', deadlines, '(' .. text(now + lease_ms), '+inf', 'LIMIT', 0, limit)) do
+  local lease = lease_of(id)
+  if lease then write_lease(lease, now + lease_ms) else call('ZREM', deadlines, id) end
+end
+call('SET', sweep, text(now) .. ' ' .. text(hold))
+if now < hold then return {0, 0, hold - now} end
+call('LLEN', dead) -- a foreign value there is an error now, before the first lease is touched
+call('HLEN', letters)
+local reclaimed, buried = 0, 0
+for _, id in ipairs(call('ZRANGEBYSCORE', deadlines, '-inf', text(now), 'LIMIT', 0, limit)) do
+  local lease, envelope = lease_of(id), call('HGET', jobs, id)
+  if not lease or not envelope then -- an index without its lease, a lease without its job: nothing to give back
+    if lease then end_lease(lease) end
+    call('ZREM', deadlines, id)
+    count('ghosts', lease and lease.lane or '')
+  elseif lease.deadline > now then
+    call('ZADD', deadlines, text(lease.deadline), id)
+  elseif type(redis.pcall('LLEN', keys_of(lease.lane).list)) ~= 'number' then -- a foreign value: once more in a lease,
+    write_lease(lease, now + lease_ms) -- so that a batch full of these does not hold up the other lanes
+    count('foreign', lease.lane)
+  else
+    local head, crashes = head_of(envelope), lease.crashes + 1
+    write_trail(lease, '-', string.format('{"error":"WorkerLost","crash":true,"attempt":%d,"worker":"%s","message":'
+      .. '"the worker was lost: no beat for %d ms","traceback":""}', lease.attempt, lease.worker, lease_ms), nil)
+    write_attempts(lease, lease.attempt - 1, crashes)
+    end_lease(lease)
+    if crashes < max_crashes then
+      call('LPUSH', keys_of(lease.lane).list, id)
+      call('HSET', since, id, text(now))
+      wake_lane(lease.lane)
+    else
+      write_letter(lease, head, 'WorkerLost')
+      buried = buried + 1
+    end
+    emit('reclaim', ARGV[8], id, lease.lane, {head = head, outcome = crashes < max_crashes and 'ready' or 'dead',
+      reason = 'worker lost: ' .. lease.worker})
+    count('reclaimed', lease.lane)
+    reclaimed = reclaimed + 1
+  end
+end
+write_counts()
+return {reclaimed, buried, 0}

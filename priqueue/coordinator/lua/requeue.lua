@@ -1,0 +1,22 @@
+-- requeue: dead -> ready, at the tail of its lane, with all attempts before it again; the trail stays.
+-- ARGV[5] call id   ARGV[6] caller   ARGV[7] reason   ARGV[8] buried at or before, ms ('' for whenever)   ARGV[9..] ids
+-- Output: the ids that were requeued: a letter that is gone, or was buried later, is left alone.   A repeat: the first answer
+local before = answer_before(ARGV[5])
+if before then return before end
+local done, until_ms = {}, tonumber(ARGV[8])
+call('HLEN', holes) -- a foreign value at a key we write is an error now
+for at = 9, #ARGV do
+  local id = ARGV[at]
+  local letter, envelope = letter_of(id), call('HGET', jobs, id)
+  if letter and envelope and (not until_ms or letter.buried_at_ms <= until_ms) then
+    call('RPUSH', keys_of(letter.lane).list, id)
+    call('HSET', since, id, text(now))
+    remove_letter(id, letter)
+    wake_lane(letter.lane)
+    emit('requeue', ARGV[6], id, letter.lane, {head = head_of(envelope), outcome = 'ready', reason = ARGV[7]})
+    count('requeued', letter.lane)
+    done[#done + 1] = id
+  end
+end
+write_counts()
+return keep_answer(ARGV[5], done)

@@ -1,0 +1,8 @@
+-- wake: puts back the tokens of lanes that hold work, by a worker that may have taken one and does not claim.
+-- ARGV[4] lanes
+-- Output: 1
+for _, name in ipairs(order) do
+  local length = redis.pcall('LLEN', lanes[name].list)
+  if type(length) == 'number' and length > 0 then wake_lane(name) end
+end
+return 1

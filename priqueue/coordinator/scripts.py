@@ -1,0 +1,160 @@
+"""Scripts: how a transition is sent to the server, and what its errors mean.
+
+A call that got no answer may or may not have been done. It is sent again, as a repeat, until the deadline:
+every script can tell what it did before (see the head of each), so that a lost reply has its effect once.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha1
+from importlib import resources
+from typing import Any
+
+from redis import Redis
+from redis.exceptions import (
+    AuthenticationError,
+    ConnectionError,
+    NoScriptError,
+    OutOfMemoryError,
+    RedisError,
+    TimeoutError,
+)
+
+from priqueue import clock
+from priqueue.coordinator.keys import Keys
+from priqueue.exceptions import PriqueueError, QueueFull, QueueUnavailable
+
+_PRELUDE = ("basics", "leases", "picker", "answers")
+# A server that is busy, loading, without its master or without replicas: in a moment the same call may succeed.
+_PASSING = ("BUSY", "LOADING", "MASTERDOWN", "NOREPLICAS", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "UNKILLABLE")
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One script with the lanes it touches and its own arguments."""
+
+    script: str
+    args: Sequence[str | int]
+    lanes: tuple[str, ...] = ()
+    #: whether the first argument is to say if this is a repeat
+    says_repeat: bool = False
+
+
+@cache
+def source(name: str, with_header: bool) -> str:
+    """Return the whole text of a script as the server gets it.
+
+    The header line tells the server that it may run at the memory limit; fakeredis cannot read one.
+    """
+    folder = resources.files("priqueue.coordinator") / "lua"
+    parts = [*(folder / "prelude" / f"{part}.lua" for part in _PRELUDE), folder / f"{name}.lua"]
+    flags = "" if name == "enqueue" else " flags=allow-oom"
+    header = f"#!lua{flags}\n" if with_header else ""
+    return header + "".join(part.read_text(encoding="utf-8") for part in parts)
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Return the names of all scripts."""
+    folder = resources.files("priqueue.coordinator") / "lua"
+    return tuple(sorted(file.name.removesuffix(".lua") for file in folder.iterdir() if file.is_file()))
+
+
+class Scripts:
+    """Sends calls to one server, in one round trip, and repeats what was not answered."""
+
+    def __init__(self, client: "Redis", keys: Keys, *, audit: str, deadline_s: float, now_ms: Callable[[], int] | None):
+        self._client = client
+        self._keys = keys
+        self._audit = audit
+        self._deadline_s = deadline_s
+        self._now_ms = now_ms
+        self._with_header = "fakeredis" not in client.connection_pool.connection_class.__module__
+        self._sha: dict[str, str] = {}
+        self._keys_of: dict[tuple[str, ...], list[str]] = {}
+
+    def run(self, *calls: Call, repeat: bool = False) -> list[Any]:
+        """Run the calls in their order, in one round trip, and return their answers.
+
+        ``repeat`` says that an earlier run of the same calls may have been done. Raises QueueUnavailable when no
+        answer came before the deadline, QueueFull at the server's memory limit, PriqueueError for any other refusal.
+        """
+        give_up_at_s = clock.monotonic_s() + self._deadline_s
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                return self._send(calls, repeat)
+            except RedisError as error:
+                if not may_pass(error) or clock.monotonic_s() + pause_s > give_up_at_s:
+                    raise translated(error) from error
+            clock.pause(pause_s * random.uniform(0.5, 1))  # noqa: S311 (spreads the callers, hides nothing)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            repeat = True
+
+    def _send(self, calls: Sequence[Call], repeat: bool) -> list[Any]:
+        """Send once. A restarted server has forgotten the scripts: what it did not know is loaded and sent again."""
+        answers = self._evaluate(calls, repeat)
+        unknown = [at for at, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
+        if unknown:
+            self._load()
+            for at, answer in zip(unknown, self._evaluate([calls[at] for at in unknown], repeat), strict=True):
+                answers[at] = answer
+        for answer in answers:
+            if isinstance(answer, RedisError):
+                raise answer
+        return answers
+
+    def _evaluate(self, calls: Sequence[Call], repeat: bool) -> list[Any]:
+        if len(calls) == 1:
+            try:
+                return [self._client.execute_command(*self._command(calls[0], repeat))]
+            except NoScriptError as error:
+                return [error]
+        pipeline = self._client.pipeline(transaction=False)
+        for call in calls:
+            pipeline.execute_command(*self._command(call, repeat))
+        return list(pipeline.execute(raise_on_error=False))
+
+    def _command(self, call: Call, repeat: bool) -> list[Any]:
+        keys = self._keys_of.get(call.lanes)
+        if keys is None:
+            keys = self._keys_of[call.lanes] = [*self._keys.fixed, *self._keys.of_lanes(call.lanes)]
+        now = self._now_ms() if self._now_ms else ""
+        flag = ("1" if repeat else "0",) if call.says_repeat else ()
+        return [
+            "EVALSHA", self._sha_of(call.script), len(keys), *keys,
+            self._keys.prefix, now, self._audit, ",".join(call.lanes), *flag, *call.args,
+        ]  # fmt: skip
+
+    def _sha_of(self, name: str) -> str:
+        sha = self._sha.get(name)
+        if sha is None:
+            text = source(name, self._with_header)
+            sha = self._sha[name] = sha1(text.encode(), usedforsecurity=False).hexdigest()
+        return sha
+
+    def _load(self) -> None:
+        """Load every script: a server that knows some of ours and not others would run a round trip out of order."""
+        for name in names():
+            self._client.execute_command("SCRIPT LOAD", source(name, self._with_header))
+
+
+def may_pass(error: RedisError) -> bool:
+    """Return whether the same call may succeed in a moment, without anybody changing anything."""
+    if isinstance(error, AuthenticationError):
+        return False
+    return isinstance(error, ConnectionError | TimeoutError) or str(error).startswith(_PASSING)
+
+
+def translated(error: RedisError) -> PriqueueError:
+    """Return our error for one of the client library's, without a secret in it."""
+    if may_pass(error):
+        return QueueUnavailable(f"the queue did not answer: {type(error).__name__}: {error}")
+    if isinstance(error, OutOfMemoryError) or str(error).startswith("OOM"):
+        return QueueFull("the queue's server is at its memory limit and takes no more jobs")
+    if isinstance(error, AuthenticationError):
+        return QueueUnavailable("the queue's server refused the user name or password")
+    return PriqueueError(f"the queue's server refused a call: {error}")

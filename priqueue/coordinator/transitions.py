@@ -1,0 +1,301 @@
+"""Coordinator: the only code that changes the queue. One method is one transition is one script.
+
+                                  ┌──────────── retry ────────────┐
+    enqueue ──► DELAYED ──promote──► READY ──claim──► IN FLIGHT ──┴─ ack ──► gone
+                                     │  ▲               │   └─ bury ──► DEAD ── purge ──► gone
+                           cancel ◄──┘  └ release, reclaim ┘             │
+                                        └──────────── requeue ───────────┘
+
+Every method may raise QueueUnavailable: no answer before the deadline, so what was asked may have been done. All of
+them can simply be called again; those that settle a lease take ``repeat=True`` then.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from redis import Redis
+from redis.exceptions import RedisError
+from uuid_utils import uuid4
+
+from priqueue.callers import check_word
+from priqueue.clock import monotonic_s
+from priqueue.conf import Settings
+from priqueue.coordinator import calls
+from priqueue.coordinator.connection import derive
+from priqueue.coordinator.keys import FORGET_AFTER_MS, Keys
+from priqueue.coordinator.scripts import Call, Scripts, translated
+from priqueue.exceptions import (
+    InvalidCaller,
+    InvalidLane,
+    LeaseLost,
+    PriqueueError,
+    QueueUnavailable,
+    WorkerDraining,
+    WorkerNotRegistered,
+)
+from priqueue.jobs import Claim, Failure, Job, NewerEnvelope
+from priqueue.signing import BadSignature
+
+_NEWER_ENVELOPE_S = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one round trip of a worker gave."""
+
+    #: claims that were to be acked, and whose lease is lost
+    lost: Sequence[Claim]
+    claims: list[Claim]
+    #: "ok", or why there were no claims: "full", "draining" (asked to leave), "unregistered" (has to register)
+    state: str
+
+
+class Coordinator:
+    """The queue in one Redis: every change of state goes through here.
+
+    ``clock`` returns ms and stands in for the server's own time; production never passes one.
+    """
+
+    def __init__(self, client: "Redis", settings: Settings, clock: Callable[[], int] | None = None) -> None:
+        self.settings = settings
+        self.keys = Keys(settings.namespace)
+        self.clock = clock
+        # Clients of our own: one that is handed to us may repeat calls behind our back, or give up on long waits.
+        self.client = derive(client, socket_timeout_s=settings.socket_timeout_s)
+        self._waiting = derive(client, socket_timeout_s=settings.pull_timeout_s + 2)
+        self._scripts = Scripts(
+            self.client, self.keys, audit=settings.audit, deadline_s=2 * settings.socket_timeout_s, now_ms=clock
+        )
+        self._unanswered: dict[str, str] = {}
+        self._pools: dict[str, Sequence[str]] = {}
+
+    # --- a job's life ---
+
+    def enqueue(self, job: Job) -> bool:
+        """Take a job in; return False when it was there already. Raises QueueFull at the memory limit."""
+        try:
+            return bool(self._scripts.run(calls.enqueue([job], self.settings))[0][0])
+        except QueueUnavailable as error:
+            raise QueueUnavailable(f"job {job.id}: {error}", job_id=job.id) from error
+
+    def enqueue_many(self, jobs: Sequence[Job]) -> None:
+        """Take jobs in, in their order within each lane, by round trips of bounded size.
+
+        Raises QueueFull, or QueueUnavailable with ``job_id``: the first job that may not have been taken in.
+        """
+        for batch in calls.batches(jobs):
+            try:
+                self._scripts.run(*calls.by_lane(batch, self.settings))
+            except QueueUnavailable as error:
+                raise QueueUnavailable(f"from job {batch[0].id} on: {error}", job_id=batch[0].id) from error
+
+    def promote(self, limit: int = 100, *, caller: str = "ticker") -> int:
+        """Move delayed jobs that are due to their lanes, ``limit`` at most; return how many."""
+        return int(self._one(Call("promote", (limit, caller), self.settings.lane_names)))
+
+    def pull(self, worker_id: str, limit: int = 1, timeout_s: float = 0) -> list[Claim]:
+        """Take up to ``limit`` ready jobs under leases; when there are none, wait up to ``timeout_s`` for some.
+
+        The jobs come in the picker's order. A worker without a free slot gets none, at once.
+        Raises WorkerNotRegistered and WorkerDraining.
+        """
+        give_up_at_s = monotonic_s() + timeout_s
+        while True:
+            turn = self.turn(worker_id, limit)
+            if turn.state == "unregistered":
+                raise WorkerNotRegistered(f"worker {worker_id} has to register")
+            if turn.state == "draining":
+                raise WorkerDraining(f"worker {worker_id} was asked to drain")
+            left_s = give_up_at_s - monotonic_s()
+            if turn.claims or turn.state == "full" or left_s <= 0:
+                return turn.claims
+            self.wait(self._pool_of(worker_id), left_s)
+
+    def _pool_of(self, worker_id: str) -> Sequence[str]:
+        """Return the lanes that a worker pulls, also where another process registered it."""
+        if worker_id not in self._pools:
+            record = self.client.hget(self.keys.workers, worker_id)
+            self._pools[worker_id] = json.loads(record)["lanes"] if record else self.settings.lane_names
+        return self._pools[worker_id]
+
+    def turn(self, worker_id: str, limit: int, done: Sequence[Claim] = (), *, repeat: bool = False) -> Turn:
+        """Ack what is done and claim up to ``limit`` jobs, in one round trip.
+
+        A claim that got no answer is asked for again under its own id, so that its leases are not left without owner.
+        """
+        claim_id = self._unanswered.setdefault(worker_id, str(uuid4()))
+        asked = calls.claim(worker_id, claim_id, limit, self.settings)
+        *acked, answer = self._scripts.run(*([calls.ack(done)] if done else []), asked, repeat=repeat)
+        self._unanswered.pop(worker_id, None)
+        return Turn(
+            lost=[claim for claim, code in zip(done, acked[0], strict=True) if code < 0] if acked else (),
+            claims=self._read_claims(worker_id, claim_id, answer[1:]),
+            state=answer[0],
+        )
+
+    def _read_claims(self, worker_id: str, token: str, rows: Iterable[Sequence[Any]]) -> list[Claim]:
+        """Return the claims that may run. What cannot be trusted or read is set aside and never decoded further."""
+        claims = []
+        for row in rows:
+            try:
+                claims.append(calls.read_claim(row, worker_id, token, self.settings))
+            except (BadSignature, ValueError, LookupError, TypeError, InvalidCaller) as error:
+                # If this fails, the lease lapses and the job comes by again: no reason to lose the good claims.
+                with suppress(PriqueueError):
+                    self._set_aside(calls.unreadable(row, worker_id, token), error)
+        return claims
+
+    def _set_aside(self, claim: Claim, error: Exception) -> None:
+        if isinstance(error, NewerEnvelope):
+            self.release(claim, reason=str(error), delay_s=_NEWER_ENVELOPE_S)
+        else:
+            name = "BadSignature" if isinstance(error, BadSignature) else "BadEnvelope"
+            self.bury(claim, Failure(error=name, message=str(error)))
+
+    def wait(self, lanes: Iterable[str], timeout_s: float) -> bool:
+        """Wait until one of the lanes may hold work, ``timeout_s`` at most; return whether a token was taken.
+
+        Who takes a token and does not claim has to ``wake`` the lanes again.
+        """
+        return self._wait([self.keys.wake(lane) for lane in lanes], timeout_s)
+
+    def wait_for_due(self, timeout_s: float) -> bool:
+        """Wait until an earlier due time than the earliest may have come in, ``timeout_s`` at most."""
+        return self._wait([self.keys.wake_ticker], timeout_s)
+
+    def _wait(self, keys: Sequence[str], timeout_s: float) -> bool:
+        # The server serves time-outs ten times a second, and 0 would mean for ever.
+        timeout_s = min(max(timeout_s, 0.01), self.settings.pull_timeout_s)
+        try:
+            return self._waiting.blpop(keys, timeout=timeout_s) is not None
+        except RedisError as error:
+            raise translated(error) from error
+
+    def wake(self, lanes: Iterable[str]) -> None:
+        """Put back the tokens of those lanes that hold work."""
+        self._one(Call("wake", (), tuple(lanes)))
+
+    def ack(self, claim: Claim, *, repeat: bool = False) -> None:
+        """Settle: it worked, the job is gone. Raises LeaseLost."""
+        self._settle([claim], self._one(calls.ack([claim]), repeat))
+
+    def retry(self, claim: Claim, failure: Failure, *, delay_s: float, repeat: bool = False) -> None:
+        """Settle: it failed and shall run once more, ``delay_s`` from now. Raises LeaseLost."""
+        self._settle([claim], [self._one(calls.retry(claim, failure, round(delay_s * 1000)), repeat)])
+
+    def bury(self, claim: Claim, failure: Failure, *, repeat: bool = False) -> None:
+        """Settle: it failed for good, to the dead letters. Raises LeaseLost."""
+        self._settle([claim], [self._one(calls.bury(claim, failure), repeat)])
+
+    def release(self, *claims: Claim, reason: str = "", delay_s: float = 0, repeat: bool = False) -> None:
+        """Settle: given back unrun, to the head of its lane; no attempt is counted. Raises LeaseLost."""
+        self._settle(claims, self._one(calls.release(claims, reason, round(delay_s * 1000)), repeat))
+
+    def _settle(self, claims: Sequence[Claim], codes: Sequence[int]) -> None:
+        lost = [claim.job.id for claim, code in zip(claims, codes, strict=True) if code < 0]
+        if lost:
+            raise LeaseLost(f"the lease of job {', '.join(lost)} is no longer held")
+
+    # --- workers ---
+
+    def register(self, worker_id: str, *, lanes: Iterable[str], concurrency: int, **about: Any) -> None:
+        """Make a worker known, with the lanes it pulls and how many leases it may hold. Raises InvalidLane."""
+        wanted = set(lanes)
+        unknown = wanted - set(self.settings.lane_names)
+        if unknown or not wanted:
+            raise InvalidLane(f"lanes {sorted(unknown)}: choose from {', '.join(self.settings.lane_names)}")
+        check_word("worker_id", worker_id)
+        ordered = [name for name in self.settings.lane_names if name in wanted]
+        self._pools[worker_id] = ordered
+        record = json.dumps({"lanes": ordered, "concurrency": concurrency, **about})
+        self._once("register", worker_id, record)
+
+    def beat(self, worker_id: str, claims: Iterable[Claim]) -> list[str]:
+        """Say that the worker lives and renew its leases; return the ids of jobs whose lease is lost.
+
+        Raises WorkerNotRegistered.
+        """
+        lease_ms = round(self.settings.lease_s * 1000)
+        answer = self._one(Call("beat", (worker_id, lease_ms, *calls.leases(claims))))
+        if answer[0] == "unregistered":
+            raise WorkerNotRegistered(f"worker {worker_id} has to register")
+        return list(answer[1:])
+
+    def leave(self, worker_id: str) -> bool:
+        """Forget a worker that says good-bye; return False while it still holds leases."""
+        return bool(self._one(Call("leave", (worker_id,))))
+
+    def drain(self, worker_id: str, *, caller: str, reason: str = "") -> bool:
+        """Ask a worker to claim no more and to leave; return False when there is no such worker."""
+        return bool(self._once("drain", worker_id, caller, reason))
+
+    def forget(self, worker_ids: Sequence[str], *, caller: str = "sweeper") -> int:
+        """Forget those of the workers that have been silent for ten minutes and hold nothing; return how many."""
+        return int(self._one(Call("forget", (FORGET_AFTER_MS, caller, *worker_ids))))
+
+    def reclaim(self, limit: int = 100, *, caller: str = "sweeper") -> int:
+        """Take over lapsed leases, ``limit`` at most: each job is ready again, or dead at ``max_crashes``.
+
+        Return how many. None, for the length of a lease, after the queue or all sweepers were away for longer than one.
+        """
+        lease_ms = round(self.settings.lease_s * 1000)
+        return int(self._one(Call("reclaim", (limit, lease_ms, self.settings.max_crashes, caller)))[0])
+
+    def trim(self, limit: int = 1000) -> int:
+        """Take what stands for no letter out of the dead list, looking at ``limit`` entries; return how many."""
+        return int(self._one(Call("trim", (limit,))))
+
+    # --- people ---
+
+    def requeue(self, job_ids: Sequence[str], *, caller: str, reason: str, until_ms: int | None = None) -> list[str]:
+        """Give dead jobs all their attempts again, at the tail of their lanes; return the ids this was done to.
+
+        ``until_ms`` leaves alone what was buried later, so that a letter that dies again is not taken twice.
+        """
+        return self._letters("requeue", job_ids, caller, reason, until_ms)
+
+    def purge(self, job_ids: Sequence[str], *, caller: str, reason: str, until_ms: int | None = None) -> list[str]:
+        """Delete dead jobs for good; return the ids this was done to. ``until_ms`` as for ``requeue``."""
+        return self._letters("purge", job_ids, caller, reason, until_ms)
+
+    def _letters(self, script: str, ids: Sequence[str], caller: str, reason: str, until_ms: int | None) -> list[str]:
+        until = "" if until_ms is None else until_ms
+        return [
+            job_id
+            for batch in calls.batches(ids)
+            for job_id in self._once(script, caller, reason, until, *batch)
+        ]
+
+    def cancel(self, job_id: str, *, lane: str, caller: str, reason: str = "") -> bool:
+        """Delete a ready or delayed job; return False when it is in flight, dead or not there."""
+        return bool(self._once("cancel", job_id, caller, reason, lane=lane))
+
+    def pause(self, lane: str, *, caller: str, reason: str, lasts_s: float | None = None) -> None:
+        """Let the picker skip a lane, for ``lasts_s`` or until it is resumed. Raises InvalidLane."""
+        if lane not in self.settings.lane_names:
+            raise InvalidLane(f"lane {lane!r}: choose from {', '.join(self.settings.lane_names)}")
+        lasts_ms = "" if lasts_s is None else round(lasts_s * 1000)
+        self._once("pause", lane, caller, reason, lasts_ms, lane=lane)
+
+    def resume(self, lane: str, *, caller: str, reason: str = "", if_over: bool = False) -> bool:
+        """Let the picker take from a lane again; return False when it was not paused.
+
+        ``if_over`` ends only a pause whose time is over.
+        """
+        return bool(self._once("resume", lane, caller, reason, int(if_over), lane=lane))
+
+    # --- figures ---
+
+    def sample(self, gauges: Mapping[str, int]) -> None:
+        """Put this moment's gauges into the series."""
+        self._one(Call("sample", [word for pair in gauges.items() for word in pair]))
+
+    def _one(self, call: Call, repeat: bool = False) -> Any:
+        return self._scripts.run(call, repeat=repeat)[0]
+
+    def _once(self, script: str, *args: str | int, lane: str = "") -> Any:
+        """Run a script that keeps its answer under a call id, and gives it again to a repeat of this call."""
+        return self._one(Call(script, (str(uuid4()), *args), (lane,) if lane else ()))

@@ -1,0 +1,35 @@
+"""Events: every transition is said once, as a signal; logs and metrics listen. The core formats nothing.
+
+Receivers get keyword arguments as listed. They are called in the process that made the change, after it, and one
+that raises is logged by Django and disturbs nobody.
+"""
+
+from typing import Any
+
+from django.dispatch import Signal
+
+job_enqueued = Signal()  # job
+push_failed = Signal()  # job, error: the push after the commit did not come through
+jobs_promoted = Signal()  # number
+job_claimed = Signal()  # claim
+job_acked = Signal()  # claim, run_s
+job_retried = Signal()  # claim, failure, delay_s, note
+job_buried = Signal()  # claim, failure
+job_released = Signal()  # claim, reason
+lease_lost = Signal()  # claim: it was reclaimed while it ran, its outcome counts for nothing
+jobs_reclaimed = Signal()  # number
+job_cancelled = Signal()  # job_id
+jobs_requeued = Signal()  # job_ids, reason
+jobs_purged = Signal()  # job_ids, reason
+lane_paused = Signal()  # lane, caller, reason
+lane_resumed = Signal()  # lane, caller, reason
+worker_registered = Signal()  # worker_id, lanes, concurrency
+worker_draining = Signal()  # worker_id, in_flight
+worker_left = Signal()  # worker_id
+loop_failed = Signal()  # loop, error, wait_s
+
+
+def send(signal: Signal, **what: Any) -> None:
+    """Tell the listeners; with none, this costs next to nothing."""
+    if signal.receivers:
+        signal.send_robust(None, **what)

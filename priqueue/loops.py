@@ -1,0 +1,69 @@
+"""Loops: what every long-running duty shares.
+
+``run_once`` does the work and returns how many seconds to wait; the loop waits so that it can be woken or stopped
+at any moment. A queue that does not answer, or a fault nobody foresaw, makes it wait longer each time, never stop.
+"""
+
+import queue
+import random
+import threading
+from collections.abc import Callable
+
+from priqueue import events
+
+_FIRST_BACKOFF_S, _LONGEST_BACKOFF_S = 0.1, 2.0
+
+
+def backoff_s(failures: int) -> float:
+    """Return how long to wait after so many failures in a row: doubling, with jitter, 2 s at most."""
+    longest_s = min(_FIRST_BACKOFF_S * 2.0 ** min(failures - 1, 10), _LONGEST_BACKOFF_S)
+    return longest_s * random.uniform(0.5, 1)  # noqa: S311 (spreads the processes, hides nothing)
+
+
+class Loop:
+    """Calls ``run_once`` until it is stopped."""
+
+    def __init__(self, name: str, run_once: Callable[[], float]) -> None:
+        self.name = name
+        self._run_once = run_once
+        # Not an Event: a signal handler that sets one while its own thread holds the Event's lock waits for ever.
+        self._knocks: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self.stopped = False
+
+    def run(self) -> None:
+        """Run until ``stop`` is called."""
+        failures = 0
+        while not self.stopped:
+            try:
+                wait_s, failures = self._run_once(), 0
+            except Exception as error:  # a duty that ends on its first fault would be missed by everybody
+                failures += 1
+                wait_s = backoff_s(failures)
+                if not self.stopped:
+                    events.send(events.loop_failed, loop=self.name, error=error, wait_s=wait_s)
+            if not self.stopped:
+                self.wait(wait_s)
+
+    def wait(self, seconds: float) -> None:
+        """Wait until woken or stopped, ``seconds`` at most. What woke it earlier counts."""
+        try:
+            self._knocks.get(block=seconds > 0, timeout=seconds)
+            while True:
+                self._knocks.get_nowait()
+        except queue.Empty:
+            pass
+
+    def wake(self) -> None:
+        """End the present wait, or the next. Safe in a signal handler."""
+        self._knocks.put(None)
+
+    def stop(self) -> None:
+        """End the loop: after the present turn, or at once if it waits. Safe in a signal handler."""
+        self.stopped = True
+        self.wake()
+
+    def start(self) -> threading.Thread:
+        """Run in a thread of its own, which does not keep the process alive."""
+        thread = threading.Thread(target=self.run, name=self.name, daemon=True)
+        thread.start()
+        return thread

@@ -1,0 +1,36 @@
+"""lanestats: the queue in figures."""
+
+import argparse
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from priqueue import wiring
+from priqueue.management import figures
+from priqueue.management.sessions import session
+from priqueue.management.watching import Watch
+
+
+class Command(BaseCommand):
+    """Shows lanes, dead letters and workers."""
+
+    help = (
+        "Show the lanes, the number of dead letters and the workers. The share is a lane's part of the picks"
+        " that were made while every lane held work: those that weights speak of. It is no share of time."
+    )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+        how = parser.add_mutually_exclusive_group()
+        how.add_argument("--json", action="store_true", help="print one JSON document")
+        how.add_argument("--watch", action="store_true", help="show it again each second, until Ctrl-C")
+
+    def handle(self, **options: Any) -> None:
+        """Show it."""
+        with session():
+            inspector = wiring.inspector()
+            if options["watch"]:
+                Watch(self.stdout, lambda: figures.screen(inspector.stats(), inspector.settings)).run()
+                return
+            show = figures.document if options["json"] else figures.screen
+            self.stdout.write(show(inspector.stats(), inspector.settings))

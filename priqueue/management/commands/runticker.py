@@ -1,0 +1,31 @@
+"""runticker: move delayed jobs to their lanes when they are due."""
+
+import argparse
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from priqueue import wiring
+from priqueue.management.duties import fit_coordinator, run_until_stopped
+from priqueue.ticker import Ticker
+
+
+class Command(BaseCommand):
+    """Runs a ticker until it is stopped. Any number may run at once."""
+
+    help = "Move delayed jobs to their lanes when they are due, and end timed pauses. Any number may run."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+        parser.add_argument("--once", action="store_true", help="move what is due now and end")
+
+    def handle(self, **options: Any) -> None:
+        """Run it."""
+        ticker = Ticker(fit_coordinator(self.stderr), wiring.inspector())
+        if options["once"]:
+            while ticker.run_once() == 0:
+                pass
+            return
+        if options["verbosity"]:
+            self.stdout.write("ticker: running")
+        run_until_stopped(ticker)

@@ -1,0 +1,235 @@
+"""Worker: one claim loop.
+
+1. take the outcomes of all runs that ended meanwhile and settle them
+2. in the same round trip, claim for every free slot; never more, so nothing is fetched that cannot run now
+3. hand the claims to the pool; with nothing to do, wait for a token, an outcome or the order to stop
+
+Asked to stop, it claims no more, lets runs end for the grace, and gives back what is left. A job is settled by the
+holder of its lease or not at all: what ends after its lease was lost or given back counts for nothing.
+"""
+
+import os
+import secrets
+import socket
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+
+from priqueue import events
+from priqueue.clock import monotonic_s
+from priqueue.coordinator import Coordinator
+from priqueue.exceptions import LeaseLost, PriqueueError, QueueUnavailable
+from priqueue.executor import Outcome, Verdict, execute
+from priqueue.heartbeat import Heartbeat
+from priqueue.jobs import Claim
+from priqueue.loops import Loop, backoff_s
+from priqueue.pool import Pool
+
+
+def new_worker_id() -> str:
+    """Return a worker id: host, process and a random part, so that a restarted worker is a new one."""
+    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+
+
+def _version() -> str:
+    try:
+        return version("priqueue")
+    except PackageNotFoundError:  # run from a copied folder
+        return "unknown"
+
+
+class Worker:
+    """Claims jobs for its slots, runs and settles them, until it is stopped."""
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        *,
+        worker_id: str = "",
+        lanes: Sequence[str] = (),
+        concurrency: int = 0,
+        burst: bool = False,
+        max_jobs: int | None = None,
+    ) -> None:
+        self._coordinator = coordinator
+        self._settings = coordinator.settings
+        self.id = worker_id or new_worker_id()
+        self.lanes = lanes or self._settings.lane_names
+        self.concurrency = concurrency or self._settings.concurrency
+        self._burst = burst
+        self._jobs_left = max_jobs
+        self._registered = False
+        self._listening = False
+        self._forced = False
+        self._done: list[Outcome] = []  # to be acked
+        self._failed: list[Outcome] = []  # to be retried or buried
+        # Sent, but no answer came: the same is sent again, as a repeat, before anything else.
+        self._acks_in_doubt = 0
+        self._failure_in_doubt = False
+        self.loop = Loop("worker", self.run_once)
+        self._pool = Pool(self.concurrency, self._execute, self.loop.wake)
+        self._heartbeat = Heartbeat(
+            coordinator, self.id, held=self._pool.leased, register=self._register, lost=self._pool.lose
+        )
+        self._listener = Loop("listener", self._listen_once)
+
+    def run(self) -> None:
+        """Run until stopped, or until there is nothing left for a burst; then drain and leave."""
+        self._pool.start()
+        self._heartbeat.loop.start()
+        self._listener.start()
+        self.loop.run()
+        self._drain()
+
+    def stop(self) -> None:
+        """Drain and leave; called again: give everything back at once. Safe in a signal handler."""
+        self._forced = self.loop.stopped
+        self.loop.stop()
+
+    def run_once(self) -> float:
+        """Settle, claim and hand over once; return the seconds to wait for something to do."""
+        if not self._registered:
+            self._register()
+        for outcome in self._pool.take():
+            (self._done if outcome.verdict is Verdict.ACK else self._failed).append(outcome)
+        self._settle_failures()
+        limit = self._limit(len(self._done))
+        is_empty = bool(self._done or limit) and self._turn(limit)
+        self._listen(self._limit(0) > 0)
+        if not self._pool.occupied and (self._jobs_left == 0 or (self._burst and is_empty)):
+            self.loop.stop()
+        return 0 if self._done else self._settings.pull_timeout_s
+
+    def _limit(self, vacated: int) -> int:
+        """Return for how many jobs there is room, once the slots of what is acked in the same round trip are free."""
+        if self.loop.stopped:
+            return 0
+        room = self._pool.free + vacated
+        return room if self._jobs_left is None else min(room, self._jobs_left)
+
+    def _turn(self, limit: int) -> bool:
+        """Make the one round trip; return whether there was room and nothing to claim."""
+        in_doubt = self._acks_in_doubt
+        asked = self._done[: in_doubt or len(self._done)]
+        self._acks_in_doubt = len(asked)
+        turn = self._coordinator.turn(self.id, limit, [outcome.claim for outcome in asked], repeat=in_doubt > 0)
+        self._acks_in_doubt = 0
+        del self._done[: len(asked)]
+        for outcome in asked:
+            self._settled(outcome, lost=outcome.claim in turn.lost)
+        self._heed(turn.state)
+        self._hand_over(turn.claims)
+        return turn.state == "ok" and limit > 0 and not turn.claims
+
+    def _heed(self, state: str) -> None:
+        if state == "unregistered":
+            self._registered = False
+            self.loop.wake()
+        elif state == "draining":
+            self.loop.stop()
+
+    def _hand_over(self, claims: Sequence[Claim]) -> None:
+        if self.loop.stopped and claims:  # the answer to a claim from before the order to stop
+            self._coordinator.release(*claims, reason="the worker is draining")
+            return
+        if self._jobs_left is not None:
+            self._jobs_left -= len(claims)
+        for claim in claims:
+            events.send(events.job_claimed, claim=claim)
+            self._pool.submit(claim)
+
+    def _execute(self, claim: Claim) -> Outcome:
+        return execute(claim, self._settings, lambda: self._pool.is_lost(claim))
+
+    def _settle_failures(self) -> None:
+        while self._failed:
+            outcome, repeat = self._failed[0], self._failure_in_doubt
+            self._failure_in_doubt = True
+            try:
+                self._settle(outcome, repeat)
+            except LeaseLost:
+                self._settled(outcome, lost=True)
+            except QueueUnavailable:
+                raise
+            except PriqueueError as error:  # refused for good: the lease lapses, and the sweeper takes the job over
+                events.send(events.loop_failed, loop=self.loop.name, error=error, wait_s=0)
+                self._pool.vacate(outcome.claim)
+            else:
+                self._settled(outcome)
+            self._failure_in_doubt = False
+            del self._failed[0]
+
+    def _settle(self, outcome: Outcome, repeat: bool) -> None:
+        assert outcome.failure is not None
+        if outcome.verdict is Verdict.RETRY:
+            self._coordinator.retry(outcome.claim, outcome.failure, delay_s=outcome.delay_s, repeat=repeat)
+        else:
+            self._coordinator.bury(outcome.claim, outcome.failure, repeat=repeat)
+
+    def _settled(self, outcome: Outcome, lost: bool = False) -> None:
+        claim, failure = outcome.claim, outcome.failure
+        self._pool.vacate(claim)
+        if lost:
+            events.send(events.lease_lost, claim=claim)
+        elif outcome.verdict is Verdict.ACK:
+            events.send(events.job_acked, claim=claim, run_s=outcome.run_s)
+        elif outcome.verdict is Verdict.BURY:
+            events.send(events.job_buried, claim=claim, failure=failure)
+        else:
+            delay_s, note = outcome.delay_s, outcome.note
+            events.send(events.job_retried, claim=claim, failure=failure, delay_s=delay_s, note=note)
+
+    def _register(self) -> None:
+        self._coordinator.register(
+            self.id, lanes=self.lanes, concurrency=self.concurrency,
+            host=socket.gethostname(), pid=os.getpid(), version=_version(),
+        )  # fmt: skip
+        self._registered = True
+        events.send(
+            events.worker_registered, worker_id=self.id, lanes=self.lanes, concurrency=self.concurrency
+        )
+
+    def _listen(self, listening: bool) -> None:
+        if listening and not self._listening:
+            self._listener.wake()
+        self._listening = listening
+
+    def _listen_once(self) -> float:
+        """Wait for a token while a slot is free. One taken in vain is put back: another worker may have room."""
+        if not self._listening:
+            return self._settings.pull_timeout_s
+        if self._coordinator.wait(self.lanes, self._settings.pull_timeout_s):
+            if self._listening:
+                self.loop.wake()
+            else:
+                self._coordinator.wake(self.lanes)
+        return 0
+
+    def _drain(self) -> None:
+        """Let runs end for the grace and settle them; then give back what is left, to the head of its lane."""
+        events.send(events.worker_draining, worker_id=self.id, in_flight=self._pool.occupied)
+        give_up_at_s = monotonic_s() + self._settings.shutdown_grace_s
+        failures = 0
+        while self._pool.occupied and not self._forced and (left_s := give_up_at_s - monotonic_s()) > 0:
+            try:
+                self.loop.wait(min(left_s, self.run_once()))
+                failures = 0
+            except PriqueueError as error:
+                failures += 1
+                events.send(events.loop_failed, loop=self.loop.name, error=error, wait_s=backoff_s(failures))
+                self.loop.wait(backoff_s(failures))
+        self._leave()
+
+    def _leave(self) -> None:
+        self._listener.stop()
+        self._heartbeat.loop.stop()
+        claims = self._pool.leased()
+        try:
+            if claims:
+                self._coordinator.release(*claims, reason="the worker is shutting down")
+                for claim in claims:
+                    events.send(events.job_released, claim=claim, reason="the worker is shutting down")
+            self._coordinator.wake(self.lanes)
+            self._coordinator.leave(self.id)
+        except PriqueueError as error:  # what could not be given back lapses, and the sweeper takes it over
+            events.send(events.loop_failed, loop=self.loop.name, error=error, wait_s=0)
+        events.send(events.worker_left, worker_id=self.id)

@@ -1,0 +1,1 @@
+"""The demo: everything the shop needs, started and stopped by one command."""

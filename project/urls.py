@@ -1,0 +1,15 @@
+"""The project's addresses: the shop, the log-in and the admin."""
+
+from django.contrib import admin
+from django.contrib.auth import views as auth
+from django.urls import path
+
+from project.shop import views
+
+urlpatterns = [
+    path("", views.front, name="front"),
+    path("orders/<slug:number>/", views.order, name="order"),
+    path("login/", auth.LoginView.as_view(), name="login"),
+    path("logout/", auth.LogoutView.as_view(), name="logout"),
+    path("admin/", admin.site.urls),
+]

