@@ -5,7 +5,7 @@ from django.core import checks
 from django.utils.module_loading import autodiscover_modules
 
 from priqueue import logs
-from priqueue.checks import check_configuration
+from priqueue.checks import check_configuration, check_handlers
 
 
 class PriqueueConfig(AppConfig):
@@ -17,5 +17,6 @@ class PriqueueConfig(AppConfig):
     def ready(self) -> None:
         """Import every ``jobs.py``. A broken one raises: without its handlers a worker buries jobs."""
         checks.register(check_configuration, "priqueue")
+        checks.register(check_handlers, "priqueue")
         logs.connect()
         autodiscover_modules("jobs")

@@ -1,4 +1,4 @@
-"""System checks: what the configuration tells without asking the server. Codes: docs/settings.md."""
+"""System checks: what the configuration and the handlers tell without asking the server. Codes: docs/settings.md."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,7 +7,8 @@ from django.core.checks import CheckMessage, Error, Warning
 
 from priqueue import wiring
 from priqueue.conf import Settings
-from priqueue.exceptions import ConfigurationError
+from priqueue.exceptions import ConfigurationError, InvalidPayload
+from priqueue.handlers import AnyHandler, registry
 
 _SHORTEST_KEY = 16
 _SEE = "docs/settings.md describes every setting."
@@ -20,6 +21,19 @@ def check_configuration(**_: Any) -> list[CheckMessage]:
     except ConfigurationError as faults:
         return [_error(fault) for fault in str(faults).splitlines()]
     return list(_warnings(settings))
+
+
+def check_handlers(**_: Any) -> list[CheckMessage]:
+    """Return one error per handler whose annotations cannot be used: none of its jobs could be enqueued or run."""
+    return [error for handler in registry for error in _unusable(handler)]
+
+
+def _unusable(handler: AnyHandler) -> Iterator[CheckMessage]:
+    try:
+        _ = handler.signature.validator
+    except InvalidPayload as fault:
+        hint = f"Annotate the parameters of {handler.name} with types that pydantic knows, imported where it stands."
+        yield Error(f"{handler.name}: {fault}", hint=hint, id="priqueue.E002")
 
 
 def _error(fault: str) -> CheckMessage:

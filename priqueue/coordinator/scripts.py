@@ -15,20 +15,25 @@ from typing import Any
 from redis import Redis
 from redis.exceptions import (
     AuthenticationError,
+    ClusterDownError,
     ConnectionError,
     NoScriptError,
     OutOfMemoryError,
+    ReadOnlyError,
     RedisError,
     TimeoutError,
+    TryAgainError,
 )
 
 from priqueue import clock
 from priqueue.coordinator.keys import Keys
 from priqueue.exceptions import PriqueueError, QueueFull, QueueUnavailable
 
-_PRELUDE = ("basics", "leases", "picker", "answers")
+_PRELUDE = ("basics", "checks", "leases", "picker", "answers")
 # A server that is busy, loading, without its master or without replicas: in a moment the same call may succeed.
-_PASSING = ("BUSY", "LOADING", "MASTERDOWN", "NOREPLICAS", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "UNKILLABLE")
+# The client has classes for some of these, and takes the word off their message; the others keep it.
+_PASSING = (ConnectionError, TimeoutError, ReadOnlyError, ClusterDownError, TryAgainError)
+_PASSING_WORDS = ("BUSY", "NOREPLICAS", "UNKILLABLE")
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 0.5
 
 
@@ -146,7 +151,7 @@ def may_pass(error: RedisError) -> bool:
     """Return whether the same call may succeed in a moment, without anybody changing anything."""
     if isinstance(error, AuthenticationError):
         return False
-    return isinstance(error, ConnectionError | TimeoutError) or str(error).startswith(_PASSING)
+    return isinstance(error, _PASSING) or str(error).startswith(_PASSING_WORDS)
 
 
 def translated(error: RedisError) -> PriqueueError:

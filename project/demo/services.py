@@ -60,7 +60,7 @@ def _command(name: str, command: str, grace_s: float = 10) -> Service:
 
 def _web(listener: socket.socket) -> Service:
     fd = listener.fileno()
-    config = settings.BASE_DIR / "project" / "gunicorn.conf.py"
+    config = settings.BASE_DIR / "project" / "gunicorn_config.py"
     command = [sys.executable, "-m", "gunicorn", "--config", str(config), "--chdir", str(settings.BASE_DIR)]
     return Service(
         name="web",

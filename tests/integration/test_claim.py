@@ -349,9 +349,7 @@ def test_the_payload_is_byte_for_byte_what_was_accepted_on_every_path(queue: Que
 
 
 @pytest.mark.parametrize("stored", ["garbage", "", '{"v":1}', "x" * 64 + '{"v":1,"payload":{}}'])
-def test_an_envelope_that_cannot_be_trusted_is_buried_and_the_good_jobs_run(
-    queue: Queue, stored: str
-) -> None:
+def test_an_envelope_that_cannot_be_trusted_is_buried_and_the_good_jobs_run(queue: Queue, stored: str) -> None:
     bad, good = queue.enqueue(number=2)
     queue.register("w")
     queue.raw.hset(queue.keys.jobs, bad.id, stored)

@@ -235,3 +235,33 @@ def test_a_letter_that_cannot_be_read_does_not_hold_up_the_others(queue: Queue, 
 
     assert done == [good.id]
     assert queue.raw.hkeys(queue.keys.letters) == [bad.id]
+
+
+def test_a_foreign_value_at_one_jobs_trail_does_not_keep_the_others_from_being_reclaimed(queue: Queue) -> None:
+    bad, good = queue.claimed(number=2)
+    queue.raw.set(queue.keys.trail(bad.job.id), "foreign")
+
+    queue.lapse()
+
+    assert queue.places() == {bad.job.id: "ready", good.job.id: "ready"}
+
+
+def test_a_foreign_value_at_one_lane_does_not_keep_the_dead_of_the_others(queue: Queue) -> None:
+    (high,) = queue.buried(lane="high")
+    (low,) = queue.buried(lane="low")
+    queue.raw.set(queue.keys.lane("high"), "foreign")
+
+    assert queue.coordinator.requeue([high.id, low.id], caller="user:1", reason="test") == [low.id]
+
+    assert queue.raw.hkeys(queue.keys.letters) == [high.id]
+
+
+@pytest.mark.parametrize("name", ["counters", "paused", "wake:ticker", "wake:default"])
+def test_what_only_tells_or_wakes_does_not_stop_a_settle(queue: Queue, name: str) -> None:
+    (claim,) = queue.claimed()
+    queue.raw.delete(queue.keys.prefix + name)
+    queue.raw.set(queue.keys.prefix + name, "foreign")
+
+    queue.coordinator.retry(claim, FAILURE, delay_s=1)
+
+    assert queue.places() == {claim.job.id: "delayed"}

@@ -182,9 +182,7 @@ def test_the_agenda_of_an_empty_queue_is_empty(queue: Queue) -> None:
 
 
 @pytest.mark.parametrize(("later_s", "due_s"), [(0, 2), (2, 0), (5, -3)])
-def test_the_agenda_says_when_the_next_job_of_any_lane_is_due(
-    queue: Queue, later_s: float, due_s: float
-) -> None:
+def test_the_agenda_says_when_the_next_job_of_any_lane_is_due(queue: Queue, later_s: float, due_s: float) -> None:
     queue.enqueue(lane="high", delay_ms=9_000)
     queue.enqueue(lane="low", delay_ms=2_000)
     queue.clock.advance(later_s)

@@ -48,9 +48,7 @@ def test_a_waiting_pull_gets_a_job_that_comes_in(queue: Queue, aside: ThreadPool
     assert [claim.job for claim in waiting.result(10)] == [job]
 
 
-def test_a_waiting_pull_gets_a_delayed_job_when_it_is_promoted(
-    queue: Queue, aside: ThreadPoolExecutor
-) -> None:
+def test_a_waiting_pull_gets_a_delayed_job_when_it_is_promoted(queue: Queue, aside: ThreadPoolExecutor) -> None:
     queue.register("w")
     (job,) = queue.enqueue(delay_ms=1_000)
     waiting = _is_waiting(queue, aside, lambda: queue.coordinator.pull("w", timeout_s=30))
@@ -72,9 +70,7 @@ def test_a_waiting_pull_gets_a_job_whose_lane_is_resumed(queue: Queue, aside: Th
     assert [claim.job for claim in waiting.result(10)] == [job]
 
 
-def test_a_waiting_pull_hears_at_once_that_its_worker_is_to_drain(
-    queue: Queue, aside: ThreadPoolExecutor
-) -> None:
+def test_a_waiting_pull_hears_at_once_that_its_worker_is_to_drain(queue: Queue, aside: ThreadPoolExecutor) -> None:
     queue.register("w")
     waiting = _is_waiting(queue, aside, lambda: queue.coordinator.pull("w", timeout_s=30))
 

@@ -50,9 +50,7 @@ def test_again_under_the_same_id_the_leases_held_still_count(queue: Queue) -> No
 
 
 @pytest.mark.parametrize("lanes", [["hgih"], ["high", "hgih"], [], ["HIGH"], [""]])
-def test_a_lane_that_is_not_configured_is_refused_and_nothing_is_written(
-    queue: Queue, lanes: list[str]
-) -> None:
+def test_a_lane_that_is_not_configured_is_refused_and_nothing_is_written(queue: Queue, lanes: list[str]) -> None:
     with pytest.raises(InvalidLane, match="choose from high, default, low"):
         queue.coordinator.register("w", lanes=lanes, concurrency=1)
 

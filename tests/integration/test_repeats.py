@@ -168,7 +168,9 @@ def test_a_lost_reply_to_pull_leaves_no_lease_without_its_owner(
         claims += disturbed.coordinator.pull("w")
 
     assert [claim.job.id for claim in claims] == expected
-    assert {c.job.id: c.token for c in claims} == {i: held["token"] for i, held in disturbed.state()["in flight"].items()}
+    assert {c.job.id: c.token for c in claims} == {
+        i: held["token"] for i, held in disturbed.state()["in flight"].items()
+    }
     assert whole(disturbed) == whole(undisturbed)
 
 

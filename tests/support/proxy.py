@@ -1,13 +1,14 @@
-"""A proxy between a client and its server: it loses replies, refuses, or swallows everything, as a bad network does.
+"""A proxy between a client and its server: it loses replies, refuses or swallows, as a bad network does.
 
-A client of the queue sends and then waits for the reply, so all that one connection sent since the last reply is one
-request. A request whose reply is eaten was forwarded, and is done.
+A client of the queue sends and then waits for the reply, so all that one connection sent since the last reply
+is one request. A request whose reply is eaten was forwarded, and is done.
 """
 
+import contextlib
 import socket
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 _CHUNK = 1 << 20
@@ -24,10 +25,8 @@ class _Pair:
 
     def close(self) -> None:
         for end in (self.client, self.server):
-            try:
+            with contextlib.suppress(OSError):  # the other side was faster
                 end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass  # the other side was faster
             end.close()
 
 
@@ -49,7 +48,7 @@ class Proxy:
         self.swallows = False
 
     def eat(self, number: int = 1, *, matching: bytes = b"EVALSHA", hang: bool = False) -> None:
-        """Lose the next ``number`` replies to requests that contain ``matching``; close the connection, or hang."""
+        """Lose the next replies to requests that contain ``matching``; close the connection, or hang."""
         with self._lock:
             self._matching, self._to_eat, self._hang = matching, number, hang
 
@@ -70,7 +69,7 @@ class Proxy:
         threading.Thread(target=self._accept, daemon=True).start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self.cut()
@@ -92,12 +91,10 @@ class Proxy:
             for pump in (self._requests, self._replies):
                 threading.Thread(target=self._pump, args=(pump, pair), daemon=True).start()
 
-    def _pump(self, pump: object, pair: _Pair) -> None:
-        try:
-            while pump(pair):  # type: ignore[operator]
+    def _pump(self, pump: Callable[[_Pair], bool], pair: _Pair) -> None:
+        with contextlib.suppress(OSError):  # cut, or closed by either side
+            while pump(pair):
                 pass
-        except OSError:
-            pass  # cut, or closed by either side
         pair.close()
         with self._lock:
             self._pairs = [other for other in self._pairs if other is not pair]

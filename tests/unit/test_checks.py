@@ -9,7 +9,7 @@ from django.test import override_settings
 
 from priqueue import handlers
 from priqueue.apps import PriqueueConfig
-from priqueue.checks import check_configuration
+from priqueue.checks import check_configuration, check_handlers
 
 URL = "redis://127.0.0.1:1/0"
 LONG = "k" * 32
@@ -27,9 +27,7 @@ def test_a_sound_configuration_has_no_findings():
 def test_each_fault_is_an_error_of_its_own_with_its_remedy():
     with override_settings(PRIQUEUE={"URL": URL, "HEARTBEATS": 3, "SWEEP_S": -1}):
         assert check_configuration() == [
-            checks.Error(
-                "PRIQUEUE['HEARTBEATS']: unknown", hint="did you mean HEARTBEAT_S?", id="priqueue.E001"
-            ),
+            checks.Error("PRIQUEUE['HEARTBEATS']: unknown", hint="did you mean HEARTBEAT_S?", id="priqueue.E001"),
             checks.Error(
                 "PRIQUEUE['SWEEP_S']: should be greater than or equal to 0.01, not -1",
                 hint="docs/settings.md describes every setting.",
@@ -82,6 +80,55 @@ def test_no_finding_shows_a_secret():
 
     assert len(found) == 3
     assert "geheim" not in "".join(f"{message}{message.hint}" for message in found)
+
+
+# ── handlers ──
+
+
+class Opaque:
+    """A type that no JSON becomes."""
+
+
+def unknown_name(order: "Order"): ...  # noqa: F821
+
+
+def unknown_type(order: Opaque): ...
+
+
+def sound(order: int, note: str = ""): ...
+
+
+@pytest.fixture
+def declare(monkeypatch):
+    """Let these be all the handlers there are."""
+    monkeypatch.setattr(handlers.registry, "_handlers", {})
+    return lambda *functions: [handlers.job(function) for function in functions]
+
+
+def test_sound_handlers_have_no_findings(declare):
+    declare(sound)
+
+    assert check_handlers() == []
+
+
+def test_each_handler_with_a_broken_annotation_is_an_error_that_names_it(declare):
+    named, typed, _ = declare(unknown_name, unknown_type, sound)
+    fault = f"{named.name}: the handler's annotations cannot be used: name 'Order' is not defined"
+    hint = f"Annotate the parameters of {named.name} with types that pydantic knows, imported where it stands."
+
+    first, second = check_handlers()
+
+    assert first == checks.Error(fault, hint=hint, id="priqueue.E002")
+    assert second.id == "priqueue.E002"
+    assert second.msg.startswith(f"{typed.name}: the handler's annotations cannot be used: ")
+    assert "Opaque" in second.msg
+
+
+def test_a_broken_annotation_fails_the_check_command(declare):
+    declare(unknown_name)
+
+    with pytest.raises(SystemCheckError, match=r"priqueue\.E002"):
+        call_command("check", "--tag", "priqueue")
 
 
 # ── the app ──

@@ -54,7 +54,9 @@ def test_no_lanes_are_no_keys() -> None:
     assert Keys("s").of_lanes([]) == []
 
 
-@pytest.mark.parametrize(("at_ms", "bucket"), [(0, 0), (9_999, 0), (10_000, 10_000), (1_800_000_012_345, 1_800_000_010_000)])
+@pytest.mark.parametrize(
+    ("at_ms", "bucket"), [(0, 0), (9_999, 0), (10_000, 10_000), (1_800_000_012_345, 1_800_000_010_000)]
+)
 def test_a_series_covers_ten_seconds(at_ms: int, bucket: int) -> None:
     assert Keys("s").series(at_ms) == f"{{s}}:series:{bucket}"
 

@@ -160,9 +160,7 @@ def test_https_switches_on_what_a_deployment_needs(tmp_path: Path) -> None:
 
 
 def test_collected_static_files_get_a_hash_in_their_names(tmp_path: Path) -> None:
-    result = run_python(
-        "manage.py", "collectstatic", "--noinput", data=tmp_path, STATIC_ROOT=str(tmp_path / "static")
-    )
+    result = run_python("manage.py", "collectstatic", "--noinput", data=tmp_path, STATIC_ROOT=str(tmp_path / "static"))
 
     assert result.returncode == 0, result.stderr
     assert list((tmp_path / "static" / "shop").glob("shop.*.css"))

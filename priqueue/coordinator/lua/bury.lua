@@ -6,13 +6,13 @@ local id, lease = ARGV[6], lease_of(ARGV[6])
 if not lease or lease.token ~= ARGV[7] then
   return ARGV[5] == '1' and last_token(id) == ARGV[7] and 0 or -1
 end
-call('LLEN', dead) -- a foreign value there is an error now, before the first write
-call('HLEN', letters)
+check_letters()
 local head = head_of(call('HGET', jobs, id))
 write_trail(lease, ARGV[9], ARGV[10], ARGV[11])
 write_attempts(lease, lease.attempt, lease.crashes)
 end_lease(lease)
 write_letter(lease, head, ARGV[8])
+if ARGV[8] == 'BadSignature' then count('bad_signatures', lease.lane) end
 emit('bury', 'worker:' .. lease.worker, id, lease.lane, {head = head, outcome = 'dead', reason = ARGV[12]})
 write_counts()
 return 1

@@ -1,5 +1,5 @@
 -- cancel: delayed | ready -> gone. The one script whose cost grows with a lane: it looks for a ready job in it.
--- ARGV[4] names the one lane   ARGV[5] call id   ARGV[6] id   ARGV[7] caller   ARGV[8] reason
+-- Lanes: the job's own.   ARGV[5] call id   ARGV[6] id   ARGV[7] caller   ARGV[8] reason
 -- Output: 1 done | 0 refused: in flight, dead or not there.   A repeat gets the first answer
 local before = answer_before(ARGV[5])
 if before then return before end

@@ -1,5 +1,5 @@
 -- claim: ready -> in flight, up to the worker's free slots, lane by lane as the picker says (picker.lua).
--- ARGV[4] all lanes in priority order   ARGV[5] worker   ARGV[6] claim id, which becomes the token   ARGV[7] limit
+-- Lanes: all, in priority order.   ARGV[5] worker   ARGV[6] claim id, which becomes the token   ARGV[7] limit
 -- ARGV[8] lease_ms   ARGV[9] weights, comma-separated, in the order of the lanes
 -- Output: {"ok", {id, envelope, lane, attempt, crashes, deadline_ms, ready_since_ms}…} in pick order
 --   | {"unregistered"} | {"draining"} | {"full"}.   A repeat of the worker's last claim id is answered with the same leases.
@@ -19,8 +19,7 @@ if string.match(given, '^%S+') == claim_id then
 end
 record = cjson.decode(record)
 if record.drain then return {'draining'} end
-call('ZCARD', deadlines) -- a foreign value at our keys is an error now, before a job leaves its lane
-for _, key in ipairs({jobs, attempts, since, inflight, letters, picker}) do call('HLEN', key) end
+for _, key in ipairs({letters, picker, claims, heartbeats}) do call('HLEN', key) end -- as checks.lua does
 local room = math.min(tonumber(ARGV[7]), record.concurrency - tonumber(call('HGET', slots, worker) or 0))
 local pool, ids, ghosts = pool_of(record.lanes, ARGV[9]), {}, 0
 if room <= 0 then answer[1] = 'full' end

@@ -1,12 +1,11 @@
 -- enqueue: nothing -> ready | delayed.   Many jobs of one lane, in their order.
--- ARGV[4] names the one lane.   ARGV[5..] per job: id, envelope, delay_ms ('' if absolute), run_at_ms ('' if relative),
+-- Lanes: the jobs' one.   ARGV[5..] per job: id, envelope, delay_ms ('' if absolute), run_at_ms ('' if relative),
 --   input for the audit event
 -- Output: per job 1 accepted | 0 it was in the store already, so this is a repeat
 -- Not flagged allow-oom: at the memory limit this script, and this one alone, is refused before it runs.
 local lane = lanes[order[1]]
 call('LLEN', lane.list) -- a foreign value there is an error now, before the first write
 call('ZCARD', lane.delayed)
-call('HLEN', since)
 local answer, ready = {}, 0
 for at = 5, #ARGV, 5 do
   local id, envelope, delay_ms, run_at_ms = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])

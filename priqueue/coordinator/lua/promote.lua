@@ -1,5 +1,5 @@
 -- promote: delayed -> ready, what is due, in due order.
--- ARGV[4] lanes in priority order   ARGV[5] limit over all lanes, 1000 at most   ARGV[6] caller
+-- Lanes: all, in priority order.   ARGV[5] limit over all lanes, 1000 at most   ARGV[6] caller
 -- Output: how many moved. A lane whose keys hold foreign values is counted and stepped over; the others go on
 local limit = math.min(tonumber(ARGV[5]), 1000)
 local left = limit

@@ -4,7 +4,7 @@
 local before = answer_before(ARGV[5])
 if before then return before end
 local done, until_ms = {}, tonumber(ARGV[8])
-call('HLEN', holes) -- a foreign value at a key we write is an error now
+check_letters()
 for at = 9, #ARGV do
   local id = ARGV[at]
   local letter = letter_of(id)

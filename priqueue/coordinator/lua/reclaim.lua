@@ -13,8 +13,7 @@ for _, id in ipairs(call('ZRANGEBYSCORE', deadlines, '(' .. text(now + lease_ms)
 end
 call('SET', sweep, text(now) .. ' ' .. text(hold))
 if now < hold then return {0, 0, hold - now} end
-call('LLEN', dead) -- a foreign value there is an error now, before the first lease is touched
-call('HLEN', letters)
+check_letters()
 local reclaimed, buried = 0, 0
 for _, id in ipairs(call('ZRANGEBYSCORE', deadlines, '-inf', text(now), 'LIMIT', 0, limit)) do
   local lease, envelope = lease_of(id), call('HGET', jobs, id)

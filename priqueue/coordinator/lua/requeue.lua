@@ -4,11 +4,12 @@
 local before = answer_before(ARGV[5])
 if before then return before end
 local done, until_ms = {}, tonumber(ARGV[8])
-call('HLEN', holes) -- a foreign value at a key we write is an error now
+check_letters()
 for at = 9, #ARGV do
   local id = ARGV[at]
   local letter, envelope = letter_of(id), call('HGET', jobs, id)
-  if letter and envelope and (not until_ms or letter.buried_at_ms <= until_ms) then
+  if letter and envelope and (not until_ms or letter.buried_at_ms <= until_ms)
+    and type(redis.pcall('LLEN', keys_of(letter.lane).list)) == 'number' then
     call('RPUSH', keys_of(letter.lane).list, id)
     call('HSET', since, id, text(now))
     remove_letter(id, letter)

@@ -1,5 +1,5 @@
 -- retry: in flight -> delayed, after a failure.
--- ARGV[4] names the one lane   ARGV[5] 1 for a repeat   ARGV[6] id   ARGV[7] token   ARGV[8] delay_ms
+-- Lanes: the job's own.   ARGV[5] 1 for a repeat   ARGV[6] id   ARGV[7] token   ARGV[8] delay_ms
 -- ARGV[9] digest of the traceback   ARGV[10] trail record   ARGV[11] the same without the traceback   ARGV[12] reason
 -- Output: 1 done | 0 done already (a repeat, and the newest trail record is this lease's) | -1 the lease is lost
 local id, lane, lease = ARGV[6], lanes[order[1]], lease_of(ARGV[6])

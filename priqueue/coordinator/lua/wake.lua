@@ -1,5 +1,5 @@
 -- wake: puts back the tokens of lanes that hold work, by a worker that may have taken one and does not claim.
--- ARGV[4] lanes
+-- Lanes: those to look at.
 -- Output: 1
 for _, name in ipairs(order) do
   local length = redis.pcall('LLEN', lanes[name].list)

@@ -31,8 +31,8 @@ local function write_counts()
   if not next(tally) then return end
   local series = prefix .. 'series:' .. text(now - now % 10000)
   for field, number in pairs(tally) do
-    call('HINCRBY', counters, field, number)
-    call('HINCRBY', series, field, number)
+    redis.pcall('HINCRBY', counters, field, number) -- no figure is worth half a transition
+    redis.pcall('HINCRBY', series, field, number)
   end
   call('EXPIRE', series, 7200)
 end
@@ -40,7 +40,7 @@ local function push_token(wake) -- pcall: a foreign value there must not fail a 
   if redis.pcall('LLEN', wake) == 0 then call('RPUSH', wake, 1) end
 end
 local function wake_lane(lane)
-  if call('HEXISTS', paused, lane) == 0 then push_token(keys_of(lane).wake) end
+  if redis.pcall('HEXISTS', paused, lane) == 0 then push_token(keys_of(lane).wake) end
 end
 local function head_of(envelope) -- the only look into an envelope: its head is fixed and free of quotes
   local handler, caller, correlation = string.match(envelope or '',

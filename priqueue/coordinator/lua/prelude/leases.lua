@@ -22,10 +22,11 @@ local function last_token(id) -- a trail record begins "token digest at_ms "; a 
 end
 local function write_trail(lease, digest, record, short)
   local trail = prefix .. 'trail:' .. lease.id
-  local before = string.match(call('LINDEX', trail, -1) or '', '^%S+ (%S+)')
+  local newest = redis.pcall('LINDEX', trail, -1) -- pcall: one job's trail must not hold up the others
+  local before = string.match(type(newest) == 'string' and newest or '', '^%S+ (%S+)')
   if short and before == digest then record = short end -- the same traceback again is said, not repeated
-  call('RPUSH', trail, table.concat({lease.token, digest, text(now), record}, ' '))
-  call('LTRIM', trail, -25, -1)
+  redis.pcall('RPUSH', trail, table.concat({lease.token, digest, text(now), record}, ' '))
+  redis.pcall('LTRIM', trail, -25, -1)
 end
 local function write_attempts(lease, failures, crashes)
   call('HSET', attempts, lease.id, text(failures) .. ' ' .. text(crashes))
@@ -36,7 +37,7 @@ local function write_letter(lease, head, reason) -- the number of causes is boun
   call('LPUSH', dead, lease.id)
   call('HSET', letters, lease.id, cjson.encode({lane = lease.lane, cause = cause, handler = head.handler,
     caller = head.caller, buried_at_ms = now}))
-  call('ZADD', prefix .. 'cause:' .. cause, text(now), lease.id)
+  redis.pcall('ZADD', prefix .. 'cause:' .. cause, text(now), lease.id)
   call('HINCRBY', causes, cause, 1)
   count('buried', lease.lane)
 end
@@ -48,6 +49,6 @@ local function remove_letter(id, letter)
   call('HDEL', letters, id)
   call('HDEL', attempts, id)
   call('HINCRBY', holes, id, 1)
-  call('ZREM', prefix .. 'cause:' .. letter.cause, id)
+  redis.pcall('ZREM', prefix .. 'cause:' .. letter.cause, id)
   if call('HINCRBY', causes, letter.cause, -1) <= 0 then call('HDEL', causes, letter.cause) end
 end
