@@ -31,7 +31,7 @@ def check_handlers(**_: Any) -> list[CheckMessage]:
 def _unusable(handler: AnyHandler) -> Iterator[CheckMessage]:
     try:
         _ = handler.signature.validator
-    except InvalidPayload as fault:
+    except (InvalidPayload, AttributeError, SyntaxError) as fault:  # the last two: an annotation that is text
         hint = f"Annotate the parameters of {handler.name} with types that pydantic knows, imported where it stands."
         yield Error(f"{handler.name}: {fault}", hint=hint, id="priqueue.E002")
 

@@ -2,8 +2,8 @@
 
 1. reclaim: one script makes each job ready again or, at its last crash, buries it
 2. forget workers that have been silent for ten minutes
-3. trim the holes that requeue and purge leave in the dead list
-4. sample the gauges for the charts
+3. sample the gauges for the charts
+4. trim the holes that requeue and purge leave in the dead list
 
 Any number may run. The grace after an outage is in the script, so that a frozen server cannot be fooled.
 """
@@ -43,6 +43,6 @@ class Sweeper:
         silent = self._inspector.silent_workers()
         if silent:
             self._coordinator.forget(silent)
-        self._coordinator.trim()
         self._coordinator.sample(self._inspector.gauges())
+        self._coordinator.trim()
         return self._coordinator.settings.sweep_s * random.uniform(0.9, 1)  # noqa: S311 (spreads the sweepers)

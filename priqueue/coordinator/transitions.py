@@ -263,11 +263,8 @@ class Coordinator:
 
     def _letters(self, script: str, ids: Sequence[str], caller: str, reason: str, until_ms: int | None) -> list[str]:
         until = "" if until_ms is None else until_ms
-        return [
-            job_id
-            for batch in calls.batches(ids)
-            for job_id in self._once(script, caller, reason, until, *batch)
-        ]
+        answers = (self._once(script, caller, reason, until, *batch) for batch in calls.batches(ids))
+        return [job_id for answer in answers for job_id in answer]
 
     def cancel(self, job_id: str, *, lane: str, caller: str, reason: str = "") -> bool:
         """Delete a ready or delayed job; return False when it is in flight, dead or not there."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from django.core.management.base import OutputWrapper
 
-from priqueue.exceptions import QueueUnavailable
+from priqueue.exceptions import PriqueueError
 from priqueue.loops import Loop
 from priqueue.management.duties import run_until_stopped
 from priqueue.management.sessions import one_line
@@ -34,7 +34,7 @@ class Watch:
     def _show(self) -> float:
         try:
             text = self._draw()
-        except QueueUnavailable as error:
+        except PriqueueError as error:
             text = f"{one_line(error)}; asked again each second"
         if self._on_terminal:
             lines = "".join(f"{line}{_REST_OF_LINE}\n" for line in text.splitlines())

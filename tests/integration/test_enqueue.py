@@ -240,13 +240,16 @@ def test_the_event_masks_what_is_to_be_redacted_at_any_depth(make_queue: Callabl
 @pytest.fixture
 def full_queue() -> Iterator[Queue]:
     """A queue on a server of its own that has reached its memory limit, with two jobs in flight and one ready."""
-    with ValkeyServer(config={"save": "", "maxmemory-policy": "noeviction"}) as server:
-        with Redis(port=server.port) as client:
-            queue = Queue(client, test_settings())
-            queue.claimed(number=2)
-            queue.enqueue()
-            client.config_set("maxmemory", 1)
-            yield queue
+    with (
+        ValkeyServer(config={"save": "", "maxmemory-policy": "noeviction"}) as server,
+        Redis(port=server.port) as client,
+    ):
+        queue = Queue(client, test_settings())
+        queue.claimed(number=2)
+        queue.enqueue()
+        client.config_set("maxmemory", 1)
+        yield queue
+        queue.close()
 
 
 def test_at_the_memory_limit_a_job_is_refused_as_queue_full_and_nothing_changes(full_queue: Queue) -> None:

@@ -126,6 +126,7 @@ def _run_once(queue: Queue) -> Verdict:
     return outcome.verdict
 
 
+@pytest.mark.django_db
 def test_a_job_that_keeps_failing_is_dead_lettered_at_the_cap_not_on_a_lane_with_its_payload_and_its_trace(
     queue: Queue,
 ) -> None:

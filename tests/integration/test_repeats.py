@@ -229,6 +229,21 @@ def test_a_lost_reply_to_forget_forgets_once(proxy: Proxy, disturbed: Queue, und
     assert whole(disturbed) == whole(undisturbed)
 
 
+def test_a_lost_reply_to_trim_keeps_every_letter_in_its_place(proxy: Proxy, disturbed: Queue) -> None:
+    ids = new_ids()
+    seeded_dead(disturbed, ids)
+    disturbed.coordinator.purge(ids[::2], **BY)
+    before = disturbed.state()
+
+    for n in range(TIMES):
+        proxy.eat(1 + n % 2)
+        disturbed.coordinator.trim(limit=7)
+
+    after = disturbed.state()
+    assert [i for i in before.pop("dead") if i in before["letters"]] == after.pop("dead")
+    assert after == before
+
+
 @pytest.mark.parametrize("settle", ["ack", "retry", "bury", "release"])
 def test_a_lease_that_was_reclaimed_is_lost_for_a_first_try(settle: str, disturbed: Queue) -> None:
     (claim,) = seeded(disturbed, new_ids()[:1])
@@ -254,7 +269,7 @@ def test_a_crash_is_not_taken_for_the_failure_that_a_repeat_asks_about(settle: s
 
 
 def short_of_time(port: int) -> Queue:
-    return Queue(Redis(port=port), test_settings(SOCKET_TIMEOUT_S=0.05, HEARTBEAT_S=1.0))
+    return Queue(Redis(port=port), test_settings(SOCKET_TIMEOUT_S=0.2, HEARTBEAT_S=1.0))
 
 
 @pytest.mark.parametrize("fault", ["refuses", "swallows", "hangs"])

@@ -19,7 +19,7 @@ from priqueue import ConfigurationError, LeaseLost, PriqueueError, lanes
 from priqueue.conf import Settings
 from priqueue.coordinator import Coordinator
 from priqueue.coordinator.keys import FIXED
-from priqueue.coordinator.scripts import names, source
+from priqueue.coordinator.scripts import Scripts, names, source
 from priqueue.jobs import Claim, Job
 from priqueue.worker import Worker
 from tests.support.queues import CAUSE, FAILURE, Queue
@@ -173,11 +173,11 @@ def idle_queue(request: pytest.FixtureRequest, queue: Queue) -> Queue:
     return queue
 
 
-def test_w6_an_idle_worker_makes_at_most_one_round_trip_a_second(idle_queue: Queue) -> None:
+def test_w6_an_idle_worker_makes_at_most_one_round_trip_a_second(idle_queue: Queue, calls: Counter[str]) -> None:
     """A loop that asks again at once when every lane is empty, or paused, burns a whole core for nothing."""
     worker = Worker(idle_queue.coordinator)
     worker.run_once()
-    calls = _count_calls(idle_queue)
+    calls.clear()
 
     waited_s = sum(worker.run_once() for _ in range(10))
 
@@ -185,17 +185,17 @@ def test_w6_an_idle_worker_makes_at_most_one_round_trip_a_second(idle_queue: Que
     assert idle_queue.tokens() == {}  # nothing that would end its wait at once
 
 
-def _count_calls(queue: Queue) -> Counter[str]:
-    """Count the round trips that run scripts from now on."""
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count the round trips that run scripts, under "scripts"; a test may begin anew by ``clear``."""
     counted: Counter[str] = Counter()
-    scripts = queue.coordinator._scripts
-    send = scripts._send
+    send = Scripts._send
 
-    def count(*args: Any) -> Any:
+    def count(scripts: Scripts, *args: Any) -> Any:
         counted["scripts"] += 1
-        return send(*args)
+        return send(scripts, *args)
 
-    scripts._send = count  # type: ignore[method-assign]
+    monkeypatch.setattr(Scripts, "_send", count)
     return counted
 
 
@@ -223,12 +223,14 @@ def test_w7_the_weights_are_a_share_of_picks_however_long_the_jobs_take(queue: Q
 
 
 @pytest.mark.parametrize("transition", TRANSITIONS)
-def test_w8_every_transition_is_one_script_so_that_no_crash_falls_between(queue: Queue, transition: str) -> None:
+def test_w8_every_transition_is_one_script_so_that_no_crash_falls_between(
+    queue: Queue, transition: str, calls: Counter[str]
+) -> None:
     """Take a job out here and put it in there, in two calls: who dies between them loses the job."""
     (dead,) = queue.buried()
     (held,) = queue.claimed()
     (ready,) = queue.enqueue()
-    calls = _count_calls(queue)
+    calls.clear()
 
     _do(queue, transition, held, dead.id, ready.id)
 

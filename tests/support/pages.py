@@ -1,7 +1,7 @@
 """Pages: the Python examples of a documentation page, made to check what their comments say.
 
-    expression  # → value           has to give this value
-    expression  # raises Name: text has to raise this, with this text in its message
+expression  # → value           has to give this value
+expression  # raises Name: text has to raise this, with this text in its message
 """
 
 import ast

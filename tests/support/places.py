@@ -42,9 +42,8 @@ class Places:
     ready: dict[str, list[str]] = field(init=False)
     delayed: dict[str, dict[str, int]] = field(init=False)
     in_flight: dict[str, Lease] = field(default_factory=dict)
+    #: in the order in which they died
     letters: dict[str, dict[str, Any]] = field(default_factory=dict)
-    dead: list[str] = field(default_factory=list)
-    holes: Counter[str] = field(default_factory=Counter)
     jobs: dict[str, Job] = field(default_factory=dict)
     #: id → failures, crashes
     attempts: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -114,7 +113,6 @@ class Places:
 
     def write_letter(self, job_id: str, lane: str, error: str) -> None:
         job = self.jobs[job_id]
-        self.dead.insert(0, job_id)
         self.letters[job_id] = {
             "lane": lane, "cause": f"{error} {job.name}", "handler": job.name, "caller": job.caller,
             "buried_at_ms": self.now_ms,
@@ -126,7 +124,6 @@ class Places:
         return [job_id for job_id, letter in letters if letter and letter["buried_at_ms"] <= until_ms]
 
     def remove_letter(self, job_id: str) -> dict[str, Any]:
-        self.holes[job_id] += 1
         self.attempts.pop(job_id, None)
         return self.letters.pop(job_id)
 
@@ -154,7 +151,6 @@ class Places:
             "in flight": {job_id: asdict(lease) for job_id, lease in self.in_flight.items()},
             "deadlines": {job_id: lease.deadline_ms for job_id, lease in self.in_flight.items()},
             "slots": dict(Counter(lease.worker for lease in self.in_flight.values())),
-            "dead": self.dead,
             "letters": self.letters,
             "causes": dict(Counter(letter["cause"] for letter in self.letters.values())),
             "jobs": set(self.jobs),

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import count
 from typing import Any
+from weakref import ref
 
 from redis import Redis
+from redis.client import Pipeline
 from redis.exceptions import ConnectionError, NoScriptError
 
 from priqueue.conf import Settings
@@ -21,6 +23,7 @@ HANDLER = "tests.shop.jobs.note"
 FAILURE = Failure(error="ValueError", message="no", traceback="here")
 CAUSE = f"ValueError {HANDLER}"
 _numbers = count(1)
+_made: list[ref["Queue"]] = []
 
 
 @dataclass
@@ -63,6 +66,7 @@ class Queue:
         self.inspector = Inspector(self.client, self.settings, self.clock)
         self.keys = self.coordinator.keys
         self.raw = self.coordinator.client
+        _made.append(ref(self))
 
     def on_the_servers_clock(self) -> "Queue":
         """Return the same queue with the server's own time."""
@@ -166,7 +170,9 @@ class Queue:
             "stream": self.raw.xrange,
         }
         kept = self.keys.prefix + "answer:"  # what repeats are answered with, for some minutes
-        names = sorted(key for key in self.raw.scan_iter(f"{self.keys.prefix}*") if not key.startswith(kept))
+        names = sorted(
+            key for key in self.raw.scan_iter(f"{self.keys.prefix}*", count=10_000) if not key.startswith(kept)
+        )
         return {key: reads[self.raw.type(key)](key) for key in names}
 
     def expected(self, *held: Claim, **parts: Any) -> dict[str, Any]:
@@ -223,28 +229,50 @@ class Queue:
 
     def eat_replies(self, number: int = 1) -> None:
         """Let the next calls be done on the server and their replies be lost on the way."""
-        client, left = self.coordinator.client, [number]
-        command, pipeline = client.execute_command, client.pipeline
+        self.coordinator.client.__class__ = _Deaf
+        self.coordinator.client.left = number
 
-        def eat(answer: Any) -> Any:
-            if left[0]:
-                left[0] -= 1
-                raise ConnectionError("the reply was eaten")
+    def close(self) -> None:
+        """Close the connections: those of a loop that refers to itself would be closed by nobody."""
+        for client in (self.coordinator.client, self.coordinator._waiting, self.inspector._client):
+            client.close()
+
+
+class _Deaf(Redis):
+    """A client that loses some replies of scripts."""
+
+    left = 0
+
+    def eat(self, answer: Any) -> Any:
+        if not self.left:
             return answer
+        self.left -= 1
+        raise ConnectionError("the reply was eaten")
 
-        def execute_command(*args: Any, **options: Any) -> Any:
-            answer = command(*args, **options)
-            return eat(answer) if args[0] == "EVALSHA" else answer
+    def execute_command(self, *args: Any, **options: Any) -> Any:
+        answer = super().execute_command(*args, **options)
+        return self.eat(answer) if args[0] == "EVALSHA" else answer
 
-        def make_pipeline(*args: Any, **options: Any) -> Any:
-            made = pipeline(*args, **options)
-            execute = made.execute
+    def pipeline(self, *args: Any, **options: Any) -> Any:
+        made = super().pipeline(*args, **options)
+        made.__class__ = _DeafPipeline
+        made.of = self
+        return made
 
-            def execute_and_eat(*args: Any, **options: Any) -> Any:
-                answers = execute(*args, **options)
-                return answers if any(isinstance(each, NoScriptError) for each in answers) else eat(answers)
 
-            made.execute = execute_and_eat
-            return made
+class _DeafPipeline(Pipeline):
+    """A pipeline that loses the replies of its client."""
 
-        client.execute_command, client.pipeline = execute_command, make_pipeline
+    of: _Deaf
+
+    def execute(self, raise_on_error: bool = True) -> list[Any]:
+        answers = super().execute(raise_on_error)
+        is_unknown = any(isinstance(each, NoScriptError) for each in answers)
+        return answers if is_unknown else list(self.of.eat(answers))
+
+
+def close_all() -> None:
+    """Close what is open of the queues that were made so far."""
+    for queue in filter(None, (made() for made in _made)):
+        queue.close()
+    _made.clear()

@@ -75,7 +75,7 @@ class Walk(RuleBasedStateMachine):
 
     def some_letters(self, index: int) -> list[str]:
         """Return up to three dead jobs, or others that are not."""
-        ids = self.model.dead or [job.id for job in self.known]
+        ids = [*self.model.letters] or [job.id for job in self.known]
         return [ids[(index + step) % len(ids)] for step in range(3)]
 
     @initialize()
@@ -230,6 +230,10 @@ class Walk(RuleBasedStateMachine):
     def somebody_looks_after_the_dead(self, index: int, requeue: bool, until_ms: int | None) -> None:
         until_ms = None if until_ms is None else self.model.now_ms + until_ms
         (self.requeue if requeue else self.purge)(self.some_letters(index), until_ms)
+
+    @step(2, limit=limits)
+    def the_sweeper_trims(self, limit: int) -> None:
+        self.coordinator.trim(limit)
 
     def requeue(self, ids: list[str], until_ms: int | None) -> None:
         done = self.coordinator.requeue(ids, caller=PERSON, reason="fixed", until_ms=until_ms)

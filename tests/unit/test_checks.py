@@ -1,5 +1,7 @@
 """System checks, and what the app does when Django starts."""
 
+from unittest.mock import patch
+
 import pytest
 from django.apps import apps
 from django.core import checks
@@ -122,6 +124,15 @@ def test_each_handler_with_a_broken_annotation_is_an_error_that_names_it(declare
     assert second.id == "priqueue.E002"
     assert second.msg.startswith(f"{typed.name}: the handler's annotations cannot be used: ")
     assert "Opaque" in second.msg
+
+
+@pytest.mark.parametrize("annotation", ["datetime.Nope", "datetime.", "Nope[int]"])
+def test_an_annotation_whose_text_means_nothing_is_an_error_too(declare, annotation):
+    (handler,) = declare(sound)
+    with patch.dict(handler.function.__annotations__, order=annotation):
+        (error,) = check_handlers()
+
+    assert (error.id, error.msg.partition(":")[0]) == ("priqueue.E002", handler.name)
 
 
 def test_a_broken_annotation_fails_the_check_command(declare):

@@ -175,7 +175,7 @@ def test_every_key_of_every_script_is_in_the_slot_of_its_namespace(namespace: st
 
     _live(Queue(client, test_settings(NAMESPACE=namespace)))
 
-    slots = {key_slot(key) for key in client.keys()}
+    slots = {key_slot(key) for key in client.keys("*")}
     assert slots == {key_slot(namespace.encode())}
 
 
@@ -196,7 +196,7 @@ def test_a_script_names_all_the_keys_it_could_know_before() -> None:
 class Recorder:
     """A client that records the commands and raises what it is told to, one error for each call."""
 
-    class connection_pool:  # noqa: N801 (stands in for an attribute)
+    class connection_pool:
         connection_class = Redis
 
     def __init__(self, *errors: Exception | None) -> None:

@@ -4,7 +4,7 @@
 -- an id that died again has its older entries, the stale ones, in this pass, and its new one is left to the next.
 -- At last kept becomes dead. Any number of sweepers go on with the same pass.
 -- ARGV[5] limit of entries to look at
--- Output: how many entries left. A pass begins when more than an eighth is stale, or when one call can do it all
+-- Output: how many entries left. A pass begins when an eighth is stale, or when one call can do it all
 local limit = math.min(tonumber(ARGV[5]), 1000)
 local alive, newer, older = call('HLEN', letters), call('LLEN', dead), call('LLEN', kept)
 call('HLEN', holes) -- a foreign value at a key we write is an error now
