@@ -148,13 +148,17 @@ class Child:
         return f"signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"exit code {code}"
 
     def _read(self) -> None:
-        with contextlib.suppress(EOFError, OSError):
+        try:
             while True:
                 what, value = marshal.loads(self._connection.recv_bytes())
                 self._tell(self, what, self._outcomes(value) if what == "done" else value)
-        self.process.wait()
-        self._orders.put(None)
-        self._tell(self, "gone", None)
+        except (EOFError, OSError):
+            pass
+        finally:  # whatever ended this thread, a child that nobody hears must not go on
+            self.kill()
+            self.process.wait()
+            self._orders.put(None)
+            self._tell(self, "gone", None)
 
     def _outcomes(self, values: list[tuple[Any, ...]]) -> list[Outcome]:
         return [decode_outcome(each, self.runs[each[0]]) for each in values]

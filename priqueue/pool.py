@@ -88,13 +88,18 @@ class Pool:
         """Return the claims whose leases this worker holds, as far as it knows. For any thread."""
         return [run.claim for run in list(self._runs.values()) if not run.lost]
 
-    def lose(self, claim: Claim) -> None:
-        """Note that the lease of a claim is lost; its slot stays occupied while it runs. For any thread."""
+    def lose(self, claim: Claim) -> bool:
+        """Note that the lease of a claim is lost; return False when its run is over anyway. For any thread.
+
+        The slot stays occupied while it runs. What is over may have been settled while the beat was under way.
+        """
         run = self._runs.get(key_of(claim))
-        if run is not None:
-            run.lost = True
-            if run.place is not None:
-                run.place.lose(key_of(claim))
+        if run is None or run.over:
+            return False
+        run.lost = True
+        if run.place is not None:
+            run.place.lose(key_of(claim))
+        return True
 
     def submit(self, claims: Sequence[Claim]) -> None:
         """Run claims, each in a free slot. One that is suspected of a crash runs alone."""
