@@ -163,7 +163,7 @@ class Settings:
     pull_timeout_s: _Loop = 5
     socket_timeout_s: _Loop = 2
     concurrency: _Count = 8
-    processes: Annotated[int, _only(0, "runs handlers in threads of the worker; leave it out or use 0")] = 0
+    processes: Annotated[int, Field(strict=True, ge=0, le=64)] = 1
     max_attempts: _Count = 5
     max_crashes: _Count = 3
     backoff_s: _Long = 2

@@ -15,6 +15,7 @@ job_claimed = Signal()  # claim
 job_acked = Signal()  # claim, run_s
 job_retried = Signal()  # claim, failure, delay_s, note
 job_buried = Signal()  # claim, failure
+job_crashed = Signal()  # claim, failure, deaths: the process that ran it, and it alone, died
 job_released = Signal()  # claim, reason
 lease_lost = Signal()  # claim: it was reclaimed while it ran, its outcome counts for nothing
 jobs_reclaimed = Signal()  # number
@@ -26,6 +27,7 @@ lane_resumed = Signal()  # lane, caller, reason
 worker_registered = Signal()  # worker_id, lanes, concurrency
 worker_draining = Signal()  # worker_id, in_flight
 worker_left = Signal()  # worker_id
+worker_failed = Signal()  # worker_id, fault: it ends, with exit code 1
 loop_failed = Signal()  # loop, error, wait_s
 
 

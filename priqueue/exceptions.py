@@ -85,3 +85,11 @@ class Retry(Exception):
 
 class Bury(Exception):
     """Raised by a handler: a failure for good, straight to the dead letters."""
+
+
+class Timeout(BaseException):
+    """The run took longer than its timeout.
+
+    Raised inside of a handler that is over its time. Like ``KeyboardInterrupt`` it is no ``Exception``, so that a
+    handler that catches those does not swallow it.
+    """

@@ -9,17 +9,17 @@ Whatever a handler raises is a failure like any other: ``SystemExit`` and its li
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
-
-from django.db import close_old_connections
 
 from priqueue import callers, retry
 from priqueue.clock import monotonic_s
 from priqueue.conf import Settings
+from priqueue.exceptions import Timeout
 from priqueue.handlers import AnyHandler, registry
 from priqueue.jobs import Claim, Failure
 
@@ -30,6 +30,8 @@ class Verdict(StrEnum):
     ACK = "ack"
     RETRY = "retry"
     BURY = "bury"
+    RELEASE = "release"  # not run to its end, through no fault of its own
+    CRASH = "crash"  # the process that ran it, and it alone, died
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,8 @@ class Outcome:
     failure: Failure | None = None
     delay_s: float = 0
     note: str = ""
+    #: deaths of a process that this job is guilty of, with verdict CRASH
+    crashes: int = 0
 
 
 class Run:
@@ -72,43 +76,41 @@ def current_job() -> Run | None:
 
 
 def execute(claim: Claim, settings: Settings, lease_lost: Callable[[], bool] = lambda: False) -> Outcome:
-    """Run one job and return its outcome. Never raises."""
+    """Run one job and return its outcome. Never raises, but for a Timeout that comes when the run is over."""
     started_s = monotonic_s()
-    handler: AnyHandler | None = None
-    reset = _current.set(Run(claim, lease_lost))
     try:
-        handler = registry.get(claim.job.name)
-        _call(handler, claim)
+        handler, arguments = _prepared(claim)
+        with _inside(claim, lease_lost):
+            result = asyncio.run(handler.function(**arguments)) if handler.is_async else handler.function(**arguments)
+        _refuse_coroutine(handler, result)
         return Outcome(claim=claim, verdict=Verdict.ACK, run_s=monotonic_s() - started_s)
     except BaseException as error:  # a SystemExit would end this thread silently and cost the worker a slot
-        return _failed(claim, handler, error, settings, monotonic_s() - started_s)
-    finally:
-        _current.reset(reset)
+        return failed(claim, error, settings, monotonic_s() - started_s)
 
 
-def _call(handler: AnyHandler, claim: Claim) -> None:
-    arguments = handler.arguments(claim.job.payload_text())
-    close_old_connections()
+async def execute_async(claim: Claim, settings: Settings, lease_lost: Callable[[], bool]) -> Outcome:
+    """Run one job whose handler is a coroutine function, on the running loop. Raises nothing but CancelledError."""
+    started_s = monotonic_s()
     try:
-        with callers.acting_as(f"worker:{claim.worker_id}", correlation_id=claim.job.correlation_id or claim.job.id):
-            result = _run(handler, arguments)
-        if inspect.iscoroutine(result):
-            result.close()
-            raise TypeError(f"handler {handler.name} returned a coroutine that nobody awaited: declare it async def")
-    finally:
-        close_old_connections()
+        handler, arguments = _prepared(claim)
+        with _inside(claim, lease_lost):
+            await handler.function(**arguments)
+        return Outcome(claim=claim, verdict=Verdict.ACK, run_s=monotonic_s() - started_s)
+    except BaseException as error:
+        return failed(claim, error, settings, monotonic_s() - started_s)
 
 
-def _run(handler: AnyHandler, arguments: Mapping[str, Any]) -> Any:
-    if handler.is_async:
-        return asyncio.run(handler.function(**arguments))
-    return handler.function(**arguments)
+def is_async(claim: Claim) -> bool:
+    """Return whether the claim's handler is a coroutine function."""
+    handler = registry.find(claim.job.name)
+    return handler is not None and handler.is_async
 
 
-def _failed(
-    claim: Claim, handler: AnyHandler | None, error: BaseException, settings: Settings, run_s: float
-) -> Outcome:
-    failure = Failure.of(error)
+def failed(claim: Claim, error: BaseException, settings: Settings, run_s: float = 0) -> Outcome:
+    """Return the outcome of a run that ended with an error: retry after a wait, or bury."""
+    failure, handler = Failure.of(error), registry.find(claim.job.name)
+    if isinstance(error, Timeout):
+        failure = replace(failure, error="Timeout")
     decision = retry.decide(
         claim.attempt,
         error,
@@ -121,3 +123,25 @@ def _failed(
     return Outcome(
         claim=claim, verdict=Verdict.RETRY, run_s=run_s, failure=failure, delay_s=decision.delay_s, note=decision.note
     )
+
+
+def _prepared(claim: Claim) -> tuple[AnyHandler, dict[str, Any]]:
+    handler = registry.get(claim.job.name)
+    return handler, handler.arguments(claim.job.payload_text())
+
+
+@contextmanager
+def _inside(claim: Claim, lease_lost: Callable[[], bool]) -> Iterator[None]:
+    """Let the handler know its job, and what it enqueues be known as this worker's."""
+    reset = _current.set(Run(claim, lease_lost))
+    try:
+        with callers.acting_as(f"worker:{claim.worker_id}", correlation_id=claim.job.correlation_id or claim.job.id):
+            yield
+    finally:
+        _current.reset(reset)
+
+
+def _refuse_coroutine(handler: AnyHandler, result: Any) -> None:
+    if inspect.iscoroutine(result):
+        result.close()
+        raise TypeError(f"handler {handler.name} returned a coroutine that nobody awaited: declare it async def")

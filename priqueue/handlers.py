@@ -192,6 +192,10 @@ class Registry:
             raise UnknownHandler(f"no handler is registered under {str(name)[:200]!r}{near}")
         return found
 
+    def find(self, name: str) -> AnyHandler | None:
+        """Return the handler of this name or alias; None when there is none."""
+        return self._handlers.get(name)
+
     def register(self, handler: AnyHandler) -> None:
         """Enter a handler under its name and aliases.
 

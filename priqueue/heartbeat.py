@@ -23,7 +23,7 @@ class Heartbeat:
         *,
         held: Callable[[], Sequence[Claim]],
         register: Callable[[], None],
-        lost: Callable[[Claim], None],
+        lost: Callable[[Claim], bool],
     ) -> None:
         self._coordinator = coordinator
         self._worker_id = worker_id
@@ -37,8 +37,8 @@ class Heartbeat:
         claims = self._held()
         for job_id in self._beat(claims):
             claim = next(claim for claim in claims if claim.job.id == job_id)
-            events.send(events.lease_lost, claim=claim)
-            self._lost(claim)
+            if self._lost(claim):
+                events.send(events.lease_lost, claim=claim)
         return self._coordinator.settings.heartbeat_s
 
     def _beat(self, claims: Sequence[Claim]) -> list[str]:

@@ -189,6 +189,8 @@ class Claim:
     deadline_ms: int
     #: server ms at which it became ready
     ready_since_ms: int
+    #: the process that ran it, and it alone, died before: it runs alone
+    suspect: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,6 +88,14 @@ def _buried(claim: Claim, failure: Failure, **_: Any) -> None:
     )  # fmt: skip
 
 
+def _crashed(claim: Claim, failure: Failure, deaths: int, **_: Any) -> None:
+    job = claim.job
+    _log(
+        logging.ERROR, "crash", "%s %s ended its process, %d times so far: %s", job.name, job.id, claim.crashes + deaths,
+        failure.message, **_claimed(claim, reason=failure.message),
+    )  # fmt: skip
+
+
 def _released(claim: Claim, reason: str, **_: Any) -> None:
     job = claim.job
     _log(
@@ -141,6 +149,10 @@ def _left(worker_id: str, **_: Any) -> None:
     _log(logging.INFO, "leave", "worker %s left", worker_id, worker=worker_id)
 
 
+def _failed(worker_id: str, fault: str, **_: Any) -> None:
+    _log(logging.CRITICAL, "worker_failed", "worker %s ends: %s", worker_id, fault, worker=worker_id, reason=fault)
+
+
 def _loop_failed(loop: str, error: Exception, wait_s: float, **_: Any) -> None:
     _log(
         logging.ERROR, "loop_failed", "%s failed, goes on in %.1f s: %s: %s", loop, wait_s, type(error).__name__,
@@ -156,6 +168,7 @@ _LISTENERS: dict[Signal, Callable[..., None]] = {
     events.job_acked: _acked,
     events.job_retried: _retried,
     events.job_buried: _buried,
+    events.job_crashed: _crashed,
     events.job_released: _released,
     events.lease_lost: _lease_lost,
     events.jobs_reclaimed: _reclaimed,
@@ -167,5 +180,6 @@ _LISTENERS: dict[Signal, Callable[..., None]] = {
     events.worker_registered: _registered,
     events.worker_draining: _draining,
     events.worker_left: _left,
+    events.worker_failed: _failed,
     events.loop_failed: _loop_failed,
 }

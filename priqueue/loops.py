@@ -26,6 +26,8 @@ class Loop:
     def __init__(self, name: str, run_once: Callable[[], float]) -> None:
         self.name = name
         self._run_once = run_once
+        #: called after each turn, for a probe that asks whether the loop still turns
+        self.turned: Callable[[], None] = lambda: None
         # Not an Event: a signal handler that sets one while its own thread holds the Event's lock waits for ever.
         self._knocks: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.stopped = False
@@ -41,6 +43,7 @@ class Loop:
                 wait_s = backoff_s(failures)
                 if not self.stopped:
                     events.send(events.loop_failed, loop=self.name, error=error, wait_s=wait_s)
+            self.turned()
             if not self.stopped:
                 self.wait(wait_s)
 

@@ -1,73 +1,232 @@
-"""Pool: a worker's slots. Each runs one claim at a time, in a thread, and keeps it until it is settled.
+"""Pool: a worker's slots. It places runs in children, watches over their time, and finds out who kills a child.
 
-The threads are daemons: a handler that never returns must not keep a drained worker from leaving.
+A run keeps its slot until its outcome is settled. Four things can end it:
+
+- its outcome comes back;
+- it is over its time: it is asked to stop and, a second later, its child is ended. Only this run is blamed; its
+  neighbours are given back without a mark;
+- its child dies, and it was alone there: the crash is its own;
+- its child dies, and it had neighbours: all are suspects. They keep their leases and run again, each alone in a child,
+  so that the guilty is found exactly and nobody else is ever marked.
+
+All of this happens in the thread of the claim loop, in ``take``; other threads only leave messages.
 """
 
 import queue
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil, inf
+from typing import Any
 
-from priqueue.executor import Outcome
-from priqueue.jobs import Claim
+from priqueue.children import Place
+from priqueue.clock import monotonic_s
+from priqueue.conf import Settings
+from priqueue.crew import Crew
+from priqueue.exceptions import Timeout
+from priqueue.executor import Outcome, Verdict, failed
+from priqueue.jobs import Claim, Failure
+from priqueue.runner import Key, key_of
+
+_STOP_GRACE_S = 1.0  # between asking a run to stop and ending its child
+_ALONE_WITHIN_S = 1.0  # a suspect that waits, or runs, for longer has one more child started, so that the others go on
+_MAX_EXTRA = 4
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """A claim in a slot."""
+
+    claim: Claim
+    place: Place | None = None
+    #: when it is asked to stop, or its child ended if it was asked already
+    deadline_s: float = inf
+    asked: bool = False
+    #: deaths of a child that it shared with others: its own only if it turns out guilty
+    suspected: int = 0
+    waiting_since_s: float = 0
+    lost: bool = False
+    over: bool = False
 
 
 class Pool:
-    """Runs claims in threads and hands back their outcomes."""
+    """Runs claims in children, or in this process, and hands back their outcomes."""
 
-    def __init__(self, size: int, execute: Callable[[Claim], Outcome], finished: Callable[[], None]) -> None:
-        self._execute = execute
-        self._finished = finished
-        self._claims: queue.SimpleQueue[Claim] = queue.SimpleQueue()
-        self._outcomes: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
-        # By token too: a job whose lease was lost may come back to this worker while its first run goes on.
-        self._occupied: dict[tuple[str, str], Claim] = {}
-        self._lost: set[tuple[str, str]] = set()
-        self.threads = [
-            threading.Thread(target=self._work, name=f"slot-{number}", daemon=True) for number in range(1, size + 1)
-        ]
+    def __init__(
+        self, size: int, processes: int, settings: Settings, knock: Callable[[], None], max_jobs: int | None = None
+    ) -> None:
+        self._size = size
+        self._processes = processes
+        self._settings = settings
+        self._knock = knock
+        self._messages: queue.SimpleQueue[tuple[Place, str, Any]] = queue.SimpleQueue()
+        self._runs: dict[Key, Run] = {}
+        self._suspects: list[Run] = []
+        self._outcomes: list[Outcome] = []
+        self._blamed: dict[Place, Run] = {}
+        self._closing = False
+        self._hung = ""
+        self._crew = Crew(processes, ceil(size / (processes or 1)), settings, self._tell, max_jobs)
 
-    def start(self) -> None:
-        """Start the threads."""
-        for thread in self.threads:
-            thread.start()
+    # --- what the claim loop asks and orders ---
 
     @property
     def occupied(self) -> int:
         """How many slots hold a claim."""
-        return len(self._occupied)
+        return len(self._runs)
 
     @property
     def free(self) -> int:
-        """How many slots hold none."""
-        return len(self.threads) - len(self._occupied)
+        """How many more claims could begin to run now."""
+        return max(0, min(self._size - len(self._runs), self._crew.room))
 
-    def submit(self, claim: Claim) -> None:
-        """Run a claim in a free slot."""
-        self._occupied[claim.job.id, claim.token] = claim
-        self._claims.put(claim)
+    @property
+    def fault(self) -> str:
+        """Why this worker cannot go on, if so."""
+        return self._hung or self._crew.fault
+
+    def leased(self) -> list[Claim]:
+        """Return the claims whose leases this worker holds, as far as it knows. For any thread."""
+        return [run.claim for run in list(self._runs.values()) if not run.lost]
+
+    def lose(self, claim: Claim) -> bool:
+        """Note that the lease of a claim is lost; return False when its run is over anyway. For any thread.
+
+        The slot stays occupied while it runs. What is over may have been settled while the beat was under way.
+        """
+        run = self._runs.get(key_of(claim))
+        if run is None or run.over:
+            return False
+        run.lost = True
+        if run.place is not None:
+            run.place.lose(key_of(claim))
+        return True
+
+    def submit(self, claims: Sequence[Claim]) -> None:
+        """Run claims, each in a free slot. One that is suspected of a crash runs alone."""
+        for claim in claims:
+            run = self._runs[key_of(claim)] = Run(claim)
+            place = None if claim.suspect and self._processes else self._crew.roomiest()
+            if place is None:
+                self._suspect(run)
+            else:
+                self._place(run, place)
+        self._place_suspects()
 
     def take(self) -> list[Outcome]:
         """Return the outcomes that came in since the last call. Their slots stay occupied until ``vacate``."""
-        return [self._outcomes.get_nowait() for _ in range(self._outcomes.qsize())]
+        while not self._messages.empty():
+            self._heed(*self._messages.get_nowait())
+        self._watch_the_time()
+        self._place_suspects()
+        if not self._closing:
+            self._crew.keep_up(self._extra())
+        outcomes, self._outcomes = self._outcomes, []
+        return outcomes
 
     def vacate(self, claim: Claim) -> None:
         """Free the slot of a claim that is settled, or lost for good."""
-        self._occupied.pop((claim.job.id, claim.token), None)
-        self._lost.discard((claim.job.id, claim.token))
+        self._runs.pop(key_of(claim), None)
 
-    def lose(self, claim: Claim) -> None:
-        """Note that the lease of a claim is lost; its slot stays occupied while it runs."""
-        self._lost.add((claim.job.id, claim.token))
+    def next_look_s(self) -> float:
+        """Return in how many seconds ``take`` has something to do even if nothing comes in."""
+        now_s = monotonic_s()
+        times_s = [run.deadline_s for run in self._runs.values()]
+        times_s += [run.waiting_since_s + _ALONE_WITHIN_S for run in self._suspects]
+        times_s += [since_s + _ALONE_WITHIN_S for since_s in self._crew.alone.values()]
+        times_s.append(self._crew.next_start_s)
+        return min((time_s - now_s for time_s in times_s if time_s > now_s), default=inf)
 
-    def is_lost(self, claim: Claim) -> bool:
-        """Return whether the lease of a claim is lost."""
-        return (claim.job.id, claim.token) in self._lost
+    def close(self) -> list[Outcome]:
+        """End all children and return the last outcomes; what did not finish is to be released."""
+        self._closing = True
+        for child in list(self._crew.members):
+            child.end()
+        outcomes = self.take()
+        unfinished = [run for run in self._runs.values() if not run.over]
+        return [*outcomes, *(Outcome(claim=run.claim, verdict=Verdict.RELEASE, run_s=0) for run in unfinished)]
 
-    def leased(self) -> list[Claim]:
-        """Return the claims whose leases this worker holds, as far as it knows."""
-        return [claim for key, claim in list(self._occupied.items()) if key not in self._lost]
+    # --- what happens to runs ---
 
-    def _work(self) -> None:
-        while True:
-            self._outcomes.put(self._execute(self._claims.get()))
-            self._finished()
+    def _tell(self, place: Place, what: str, value: Any) -> None:
+        self._messages.put((place, what, value))
+        self._knock()
+
+    def _heed(self, place: Place, what: str, value: Any) -> None:
+        if what == "ready":
+            self._crew.welcome(place)
+        elif what == "gone":
+            self._bury_child(place)
+        else:
+            self._crew.alone.pop(place, None)
+            for outcome in value:
+                place.runs.pop(key_of(outcome.claim), None)
+                self._end(self._runs[key_of(outcome.claim)], outcome)
+
+    def _end(self, run: Run, outcome: Outcome) -> None:
+        if not run.over:  # a run that was given up may still come to an end by itself
+            run.over, run.deadline_s = True, inf
+            self._outcomes.append(outcome)
+
+    def _place(self, run: Run, place: Place) -> None:
+        run.place, run.asked = place, False
+        run.deadline_s = monotonic_s() + run.claim.job.timeout
+        place.submit(run.claim)
+
+    def _suspect(self, run: Run) -> None:
+        run.place, run.deadline_s, run.waiting_since_s = None, inf, monotonic_s()
+        self._suspects.append(run)
+
+    def _place_suspects(self) -> None:
+        while self._suspects and (place := self._crew.empty()) is not None:
+            self._crew.alone[place] = monotonic_s()
+            self._place(self._suspects.pop(0), place)
+
+    def _extra(self) -> int:
+        """Return how many children beyond the usual are needed, so that suspects run and the others go on."""
+        late_s = monotonic_s() - _ALONE_WITHIN_S
+        waiting = sum(run.waiting_since_s <= late_s for run in self._suspects)
+        alone = sum(since_s <= late_s for since_s in self._crew.alone.values())
+        return min(waiting + alone, _MAX_EXTRA)
+
+    def _watch_the_time(self) -> None:
+        now_s = monotonic_s()
+        for key, run in list(self._runs.items()):
+            if run.deadline_s > now_s or run.place is None:
+                continue
+            if not run.asked:
+                run.asked, run.deadline_s = True, now_s + _STOP_GRACE_S
+                run.place.interrupt(key)
+            else:
+                run.deadline_s = inf
+                self._end_by_force(run, run.place)
+
+    def _end_by_force(self, run: Run, place: Place) -> None:
+        if self._processes:
+            self._blamed.setdefault(place, run)
+            place.kill()
+        else:
+            self._hung = f"job {run.claim.job.id} ({run.claim.job.name}) does not stop after its timeout"
+            self._end(run, self._timed_out(run))
+
+    def _timed_out(self, run: Run) -> Outcome:
+        timeout = Timeout(f"the run took longer than {run.claim.job.timeout} s and did not stop when it was asked to")
+        return failed(run.claim, timeout, self._settings, run.claim.job.timeout)
+
+    def _bury_child(self, child: Place) -> None:
+        self._crew.remove(child)
+        blamed = self._blamed.pop(child, None)
+        runs = [self._runs[key] for key in child.runs]
+        for run in runs:
+            if run is blamed:
+                self._end(run, self._timed_out(run))
+            elif blamed or self._closing:
+                self._end(run, Outcome(claim=run.claim, verdict=Verdict.RELEASE, run_s=0))
+            elif len(runs) == 1:
+                self._end(run, self._crashed(run, child.cause_of_death()))
+            else:
+                run.suspected += 1
+                self._suspect(run)
+
+    def _crashed(self, run: Run, cause: str) -> Outcome:
+        failure = Failure(error="WorkerLost", message=f"the process that ran it died: {cause}")
+        return Outcome(claim=run.claim, verdict=Verdict.CRASH, run_s=0, failure=failure, crashes=1 + run.suspected)

@@ -11,18 +11,22 @@ holder of its lease or not at all: what ends after its lease was lost or given b
 import os
 import secrets
 import socket
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 from priqueue import events
 from priqueue.clock import monotonic_s
 from priqueue.coordinator import Coordinator
 from priqueue.exceptions import LeaseLost, PriqueueError, QueueUnavailable
-from priqueue.executor import Outcome, Verdict, execute
+from priqueue.executor import Outcome, Verdict
 from priqueue.heartbeat import Heartbeat
 from priqueue.jobs import Claim
 from priqueue.loops import Loop, backoff_s
 from priqueue.pool import Pool
+
+
+_GIVEN_BACK = "the worker shut down, or ended the process it ran in, before it was done"
 
 
 def new_worker_id() -> str:
@@ -47,6 +51,7 @@ class Worker:
         worker_id: str = "",
         lanes: Sequence[str] = (),
         concurrency: int = 0,
+        processes: int | None = None,
         burst: bool = False,
         max_jobs: int | None = None,
     ) -> None:
@@ -55,8 +60,13 @@ class Worker:
         self.id = worker_id or new_worker_id()
         self.lanes = lanes or self._settings.lane_names
         self.concurrency = concurrency or self._settings.concurrency
+        self.processes = self._settings.processes if processes is None else processes
         self._burst = burst
-        self._jobs_left = max_jobs
+        # Children are replaced after so many jobs; threads of this process cannot be, so the worker itself ends.
+        self._jobs_left = None if self.processes else max_jobs
+        #: what the process is to exit with: 1 when it could not go on
+        self.exit_code = 0
+        self._threads: list[threading.Thread] = []
         self._registered = False
         self._listening = False
         self._forced = False
@@ -66,7 +76,7 @@ class Worker:
         self._acks_in_doubt = 0
         self._failure_in_doubt = False
         self.loop = Loop("worker", self.run_once)
-        self._pool = Pool(self.concurrency, self._execute, self.loop.wake)
+        self._pool = Pool(self.concurrency, self.processes, self._settings, self.loop.wake, max_jobs)
         self._heartbeat = Heartbeat(
             coordinator, self.id, held=self._pool.leased, register=self._register, lost=self._pool.lose
         )
@@ -74,9 +84,7 @@ class Worker:
 
     def run(self) -> None:
         """Run until stopped, or until there is nothing left for a burst; then drain and leave."""
-        self._pool.start()
-        self._heartbeat.loop.start()
-        self._listener.start()
+        self._threads = [self._heartbeat.loop.start(), self._listener.start()]
         self.loop.run()
         self._drain()
 
@@ -89,15 +97,28 @@ class Worker:
         """Settle, claim and hand over once; return the seconds to wait for something to do."""
         if not self._registered:
             self._register()
-        for outcome in self._pool.take():
-            (self._done if outcome.verdict is Verdict.ACK else self._failed).append(outcome)
+        self._watch()
+        self._sort(self._pool.take())
         self._settle_failures()
         limit = self._limit(len(self._done))
         is_empty = bool(self._done or limit) and self._turn(limit)
         self._listen(self._limit(0) > 0)
         if not self._pool.occupied and (self._jobs_left == 0 or (self._burst and is_empty)):
             self.loop.stop()
-        return 0 if self._done else self._settings.pull_timeout_s
+        return 0 if self._done else min(self._pool.next_look_s(), self._settings.pull_timeout_s)
+
+    def _watch(self) -> None:
+        """End this process, in order, when it is not whole any more: somebody will start a new one."""
+        dead = [thread.name for thread in self._threads if not thread.is_alive()]
+        fault = f"the thread {dead[0]} is dead" if dead else self._pool.fault
+        if fault and not self.exit_code:
+            self.exit_code = 1
+            events.send(events.worker_failed, worker_id=self.id, fault=fault)
+            self.loop.stop()
+
+    def _sort(self, outcomes: Iterable[Outcome]) -> None:
+        for outcome in outcomes:
+            (self._done if outcome.verdict is Verdict.ACK else self._failed).append(outcome)
 
     def _limit(self, vacated: int) -> int:
         """Return for how many jobs there is room, once the slots of what is acked in the same round trip are free."""
@@ -135,10 +156,7 @@ class Worker:
             self._jobs_left -= len(claims)
         for claim in claims:
             events.send(events.job_claimed, claim=claim)
-            self._pool.submit(claim)
-
-    def _execute(self, claim: Claim) -> Outcome:
-        return execute(claim, self._settings, lambda: self._pool.is_lost(claim))
+        self._pool.submit(claims)
 
     def _settle_failures(self) -> None:
         while self._failed:
@@ -159,11 +177,15 @@ class Worker:
             del self._failed[0]
 
     def _settle(self, outcome: Outcome, repeat: bool) -> None:
-        assert outcome.failure is not None
-        if outcome.verdict is Verdict.RETRY:
-            self._coordinator.retry(outcome.claim, outcome.failure, delay_s=outcome.delay_s, repeat=repeat)
+        coordinator, claim, failure = self._coordinator, outcome.claim, outcome.failure
+        if failure is None:
+            coordinator.release(claim, reason=_GIVEN_BACK, repeat=repeat)
+        elif outcome.verdict is Verdict.RETRY:
+            coordinator.retry(claim, failure, delay_s=outcome.delay_s, repeat=repeat)
+        elif outcome.verdict is Verdict.CRASH:
+            coordinator.crash(claim, failure, deaths=outcome.crashes, repeat=repeat)
         else:
-            self._coordinator.bury(outcome.claim, outcome.failure, repeat=repeat)
+            coordinator.bury(claim, failure, repeat=repeat)
 
     def _settled(self, outcome: Outcome, lost: bool = False) -> None:
         claim, failure = outcome.claim, outcome.failure
@@ -174,6 +196,10 @@ class Worker:
             events.send(events.job_acked, claim=claim, run_s=outcome.run_s)
         elif outcome.verdict is Verdict.BURY:
             events.send(events.job_buried, claim=claim, failure=failure)
+        elif outcome.verdict is Verdict.CRASH:
+            events.send(events.job_crashed, claim=claim, failure=failure, deaths=outcome.crashes)
+        elif outcome.verdict is Verdict.RELEASE:
+            events.send(events.job_released, claim=claim, reason=_GIVEN_BACK)
         else:
             delay_s, note = outcome.delay_s, outcome.note
             events.send(events.job_retried, claim=claim, failure=failure, delay_s=delay_s, note=note)
@@ -220,14 +246,14 @@ class Worker:
         self._leave()
 
     def _leave(self) -> None:
+        """End the children first and give back what they held after: a released job must not still run here."""
+        self._sort(self._pool.close())
         self._listener.stop()
         self._heartbeat.loop.stop()
-        claims = self._pool.leased()
         try:
-            if claims:
-                self._coordinator.release(*claims, reason="the worker is shutting down")
-                for claim in claims:
-                    events.send(events.job_released, claim=claim, reason="the worker is shutting down")
+            self._settle_failures()
+            if self._done:
+                self._turn(0)
             self._coordinator.wake(self.lanes)
             self._coordinator.leave(self.id)
         except PriqueueError as error:  # what could not be given back lapses, and the sweeper takes it over

@@ -2,9 +2,12 @@
 
 import json
 import os
+import sys
 
 from tests.settings import *  # noqa: F403
 
+if os.environ.get("TEST_BREAK_CHILDREN") and sys.argv[0] == "-c":
+    raise RuntimeError("children cannot start")
 PRIQUEUE = json.loads(os.environ["TEST_PRIQUEUE"])
 DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": os.environ["TEST_DATABASE"]}}
 LOGGING = {

@@ -76,17 +76,18 @@ def read_claim(row: Sequence[Any], worker_id: str, token: str, settings: Setting
 
     Raises signing.BadSignature before anything is decoded, NewerEnvelope, or ValueError for what is no envelope.
     """
-    job_id, stored, lane, attempt, crashes, deadline_ms, ready_since_ms = row
+    job_id, stored, lane, attempt, crashes, deadline_ms, ready_since_ms, suspect = row
     job = Job.decode(job_id, signing.verify(settings.signing_keys, job_id, stored or ""))
     return Claim(
         job=job, token=token, worker_id=worker_id, lane=lane, attempt=int(attempt), crashes=int(crashes),
         deadline_ms=int(deadline_ms), ready_since_ms=int(ready_since_ms or born_ms(job_id)),
+        suspect=bool(suspect),
     )  # fmt: skip
 
 
 def unreadable(row: Sequence[Any], worker_id: str, token: str) -> Claim:
     """Return a claim by which an envelope that cannot be trusted is settled; its job is a stand-in."""
-    job_id, _, lane, attempt, crashes, deadline_ms, _ = row
+    job_id, _, lane, attempt, crashes, deadline_ms, _, _ = row
     return Claim(
         job=Job(id=job_id, name="unreadable", payload={}, lane=lane), token=token, worker_id=worker_id, lane=lane,
         attempt=int(attempt), crashes=int(crashes), deadline_ms=int(deadline_ms), ready_since_ms=0,
@@ -128,13 +129,28 @@ def bury(claim: Claim, failure: Failure) -> Call:
     return Call("bury", args, says_repeat=True)
 
 
-def _trail(claim: Claim, failure: Failure) -> tuple[str, str, str, str]:
-    record = {
+def crash(claim: Claim, failure: Failure, deaths: int, max_crashes: int) -> Call:
+    """Return the call that counts deaths of a process against the job that was alone in it."""
+    record = json.dumps({**_record(claim, failure), "crash": True, "traceback": ""}, ensure_ascii=False)
+    args = (claim.job.id, claim.token, deaths, max_crashes, record, _reason(failure))
+    return Call("crash", args, says_repeat=True)
+
+
+def _record(claim: Claim, failure: Failure) -> dict[str, Any]:
+    return {
         "error": failure.error, "message": failure.message, "crash": False,
         "attempt": claim.attempt, "worker": claim.worker_id,
     }  # fmt: skip
+
+
+def _reason(failure: Failure) -> str:
+    return f"{failure.error}: {failure.message}"[:500]
+
+
+def _trail(claim: Claim, failure: Failure) -> tuple[str, str, str, str]:
+    record = _record(claim, failure)
     digest = hashlib.sha256(failure.traceback.encode()).hexdigest()[:16]
     full = json.dumps({**record, "traceback": failure.traceback}, ensure_ascii=False)
     short = json.dumps({**record, "traceback": "the same as of the attempt before"}, ensure_ascii=False)
-    return digest, full, short, f"{failure.error}: {failure.message}"[:500]
+    return digest, full, short, _reason(failure)
 

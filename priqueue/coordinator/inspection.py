@@ -101,7 +101,7 @@ class Inspector:
         if envelope is None:
             return None
         job = self._decoded(job_id, envelope)
-        failures, crashes = (int(number) for number in (attempts or "0 0").split())
+        failures, crashes = (int(number) for number in (attempts or "0 0").split()[:2])
         worker, _, _, lane = lease.split(" ")[:4] if lease else (None, None, None, job.lane)
         due_ms = next((float(score) for score in due if score is not None), None)
         state = _state(lease, letter, due_ms)

@@ -190,6 +190,11 @@ class Coordinator:
         """Settle: it failed for good, to the dead letters. Raises LeaseLost."""
         self._settle([claim], [self._one(calls.bury(claim, failure), repeat)])
 
+    def crash(self, claim: Claim, failure: Failure, *, deaths: int = 1, repeat: bool = False) -> None:
+        """Settle: the process that ran it, and it alone, died; ready again or, at ``max_crashes``, dead. Raises LeaseLost."""
+        call = calls.crash(claim, failure, deaths, self.settings.max_crashes)
+        self._settle([claim], [self._one(call, repeat)])
+
     def release(self, *claims: Claim, reason: str = "", delay_s: float = 0, repeat: bool = False) -> None:
         """Settle: given back unrun, to the head of its lane; no attempt is counted. Raises LeaseLost."""
         self._settle(claims, self._one(calls.release(claims, reason, round(delay_s * 1000)), repeat))

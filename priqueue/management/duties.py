@@ -4,7 +4,14 @@ SIGTERM and SIGINT stop it in order; a second one at once. A bad configuration o
 line before anything is done.
 """
 
+import argparse
+import atexit
+import contextlib
+import os
 import signal
+import sys
+import threading
+from pathlib import Path
 from types import FrameType
 from typing import Protocol
 
@@ -14,6 +21,10 @@ from priqueue import wiring
 from priqueue.coordinator import Coordinator
 from priqueue.coordinator.connection import check_server
 from priqueue.exceptions import ConfigurationError, PriqueueError
+from priqueue.loops import Loop
+
+
+_RELOAD_GRACE_S = 10
 
 
 class Duty(Protocol):
@@ -42,9 +53,38 @@ def fit_coordinator(stderr: OutputWrapper) -> Coordinator:
     return coordinator
 
 
+def add_probe_option(parser: argparse.ArgumentParser) -> None:
+    """Declare the option for liveness probes."""
+    parser.add_argument(
+        "--heartbeat-file", type=Path, help="touch this file with every turn: a probe may ask how old it is"
+    )
+
+
+def say(stdout: OutputWrapper, line: str) -> None:
+    """Write a line; that nobody reads it is no reason to end."""
+    with contextlib.suppress(OSError):
+        stdout.write(line)
+        stdout.flush()
+
+
+def touch_with_every_turn(loop: Loop, file: Path | None) -> None:
+    """Let a loop touch a file with every turn, if there is one."""
+    if file is not None:
+        loop.turned = lambda: _touch(file)
+
+
 def run_until_stopped(duty: Duty) -> None:
     """Run a duty until it ends or a signal stops it."""
+    try:
+        if threading.current_thread() is threading.main_thread():
+            _run_with_signals(duty)
+        else:
+            _run_beside_the_main_thread(duty)
+    finally:
+        _give_up_broken_output()
 
+
+def _run_with_signals(duty: Duty) -> None:
     def stop(_number: int, _frame: FrameType | None) -> None:
         duty.stop()
 
@@ -54,3 +94,31 @@ def run_until_stopped(duty: Duty) -> None:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _run_beside_the_main_thread(duty: Duty) -> None:
+    """Run under the autoreloader, which keeps the main thread and ends the process when code has changed."""
+    over = threading.Event()
+
+    def drain() -> None:
+        duty.stop()
+        over.wait(_RELOAD_GRACE_S)
+
+    atexit.register(drain)
+    try:
+        duty.run()
+    finally:
+        over.set()
+
+
+def _touch(file: Path) -> None:
+    with contextlib.suppress(OSError):  # a full disk is for the probe to notice, not a reason to stop working
+        file.touch()
+
+
+def _give_up_broken_output() -> None:
+    """Keep the interpreter's last flush from turning an orderly end into an exit code of its own."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,6 +1,14 @@
 """Handlers of the tests: found by autodiscovery because this is an installed app's jobs module."""
 
+import asyncio
+import ctypes
+import os
+import re
+import signal
 import threading
+import time
+
+from django.db import connection, transaction
 
 import priqueue
 from tests.shop import history
@@ -35,3 +43,54 @@ def fail(message: str = "no luck") -> None:
 async def awaited(n: int = 0) -> None:
     """Run as a coroutine."""
     history.write("start")
+
+
+@priqueue.job
+def die(how: str) -> None:
+    """End the process that runs this."""
+    history.write("start")
+    if how == "exit":
+        os._exit(7)
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    ctypes.string_at(0)
+
+
+@priqueue.job(timeout=0.5, max_attempts=2, backoff=0.05)
+def hang(where: str) -> None:
+    """Never return: where an exception is heard, or in C code where it is not."""
+    history.write("start")
+    if where == "python":
+        while True:
+            threading.Event().wait(0.01)
+    threading.Lock().acquire() and (lock := threading.Lock()).acquire() and lock.acquire()
+
+
+@priqueue.job(timeout=0.5, max_attempts=2, backoff=0.05)
+async def hang_async() -> None:
+    """Never return."""
+    history.write("start")
+    await asyncio.Event().wait()
+
+
+@priqueue.job
+def hog(seconds: float) -> None:
+    """Hold the interpreter lock for about so long."""
+    history.write("start")
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        re.match(r"(a+)+$", "a" * 23 + "b")
+    history.write("end")
+
+
+@priqueue.job(max_attempts=1)
+def leave_transaction_open() -> None:
+    """Leave a transaction open behind."""
+    transaction.atomic().__enter__()
+    history.write("start")
+
+
+@priqueue.job
+def check_transaction() -> None:
+    """Write down whether this thread's connection is inside of a transaction."""
+    history.write("start", inside=connection.in_atomic_block)

@@ -38,18 +38,25 @@ class Live:
         self.coordinator = Coordinator(self.client, self.settings)
         self.inspector = Inspector(self.client, self.settings)
         self.raw = self.coordinator.client
+        self.environment: dict[str, str] = {}
         self.processes: list[subprocess.Popen[bytes]] = []
 
-    def start(self, command: str, *args: str) -> subprocess.Popen[bytes]:
+    def breaks_children(self) -> None:
+        """Let the children of workers started from now on fail at import."""
+        self.environment["TEST_BREAK_CHILDREN"] = "1"
+
+    def start(self, command: str, *args: str, stdout: int | None = None) -> subprocess.Popen[bytes]:
         """Start a management command; its output goes to ``log(process)``."""
         environment = {
             **os.environ, "DJANGO_SETTINGS_MODULE": "tests.process_settings", "PYTHONPATH": str(ROOT),
             "PYTHONUNBUFFERED": "1", "TEST_PRIQUEUE": json.dumps(self.options),
             "TEST_DATABASE": str(self.folder / "db.sqlite3"), "TEST_HISTORY": str(self.history_path),
+            **self.environment,
         }  # fmt: skip
         with (self.folder / f"log{len(self.processes)}").open("wb") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "django", command, *args], cwd=ROOT, env=environment, stdout=log, stderr=log
+                [sys.executable, "-m", "django", command, *args], cwd=ROOT, env=environment,
+                stdout=log if stdout is None else stdout, stderr=log,
             )
         self.processes.append(process)
         return process

@@ -1,7 +1,7 @@
 -- claim: ready -> in flight, up to the worker's free slots, lane by lane as the picker says (picker.lua).
 -- Lanes: all, in priority order.   ARGV[5] worker   ARGV[6] claim id, which becomes the token   ARGV[7] limit
 -- ARGV[8] lease_ms   ARGV[9] weights, comma-separated, in the order of the lanes
--- Output: {"ok", {id, envelope, lane, attempt, crashes, deadline_ms, ready_since_ms}…} in pick order
+-- Output: {"ok", {id, envelope, lane, attempt, crashes, deadline_ms, ready_since_ms, suspect 0|1}…} in pick order
 --   | {"unregistered"} | {"draining"} | {"full"}.   A repeat of the worker's last claim id is answered with the same leases.
 local worker, claim_id, lease_ms = ARGV[5], ARGV[6], tonumber(ARGV[8])
 local record, answer = call('HGET', workers, worker), {'ok'}
@@ -12,7 +12,7 @@ if string.match(given, '^%S+') == claim_id then
     local lease = lease_of(id)
     if lease and lease.token == claim_id then
       answer[#answer + 1] = {id, call('HGET', jobs, id), lease.lane, lease.attempt, lease.crashes,
-        text(lease.deadline), text(lease.deadline - lease_ms)}
+        text(lease.deadline), text(lease.deadline - lease_ms), is_suspect(id)}
     end
   end
   return answer
@@ -33,11 +33,10 @@ while #ids < room and ghosts < 1000 do
     ghosts, lane.credit = ghosts + 1, lane.credit + 1
     count('ghosts', lane.name)
   else
-    local failures, crashes = string.match(call('HGET', attempts, id) or '', '^(%d+) (%d+)$')
+    local failures, crashes = string.match(call('HGET', attempts, id) or '', '^(%d+) (%d+)')
     local lease = {id = id, worker = worker, token = claim_id, lane = lane.name,
       attempt = (failures or 0) + 1, crashes = (crashes or 0) + 0}
-    local ready_since = call('HGET', since, id) or ''
-    call('HDEL', since, id)
+    local ready_since = take_since(id)
     write_lease(lease, now + lease_ms)
     if audited == 'all' then
       emit('claim', 'worker:' .. worker, id, lane.name, {head = head_of(envelope), outcome = 'in flight'})
@@ -45,7 +44,8 @@ while #ids < room and ghosts < 1000 do
     count('picks', lane.name)
     if full then count('picks_full', lane.name) end
     table.insert(ids, id)
-    answer[#answer + 1] = {id, envelope, lane.name, lease.attempt, lease.crashes, text(now + lease_ms), ready_since}
+    answer[#answer + 1] = {id, envelope, lane.name, lease.attempt, lease.crashes, text(now + lease_ms), ready_since,
+      is_suspect(id)}
   end
 end
 announce(pool)

@@ -27,21 +27,13 @@ for _, id in ipairs(call('ZRANGEBYSCORE', deadlines, '-inf', text(now), 'LIMIT',
     write_lease(lease, now + lease_ms) -- so that a batch full of these does not hold up the other lanes
     count('foreign', lease.lane)
   else
-    local head, crashes = head_of(envelope), lease.crashes + 1
+    local head = head_of(envelope)
     write_trail(lease, '-', string.format('{"error":"WorkerLost","crash":true,"attempt":%d,"worker":"%s","message":'
-      .. '"the worker was lost: no beat for %d ms","traceback":""}', lease.attempt, lease.worker, lease_ms), nil)
-    write_attempts(lease, lease.attempt - 1, crashes)
-    end_lease(lease)
-    if crashes < max_crashes then
-      call('LPUSH', keys_of(lease.lane).list, id)
-      call('HSET', since, id, text(now))
-      wake_lane(lease.lane)
-    else
-      write_letter(lease, head, 'WorkerLost')
-      buried = buried + 1
-    end
-    emit('reclaim', ARGV[8], id, lease.lane, {head = head, outcome = crashes < max_crashes and 'ready' or 'dead',
-      reason = 'worker lost: ' .. lease.worker})
+      .. '"the worker was lost: no beat for %d ms","traceback":""}', lease.attempt, lease.worker, lease_ms))
+    local outcome = after_crash(lease, head, lease.crashes + 1, max_crashes, '')
+    buried = buried + (outcome == 'dead' and 1 or 0)
+    emit('reclaim', ARGV[8], id, lease.lane,
+      {head = head, outcome = outcome, reason = 'worker lost: ' .. lease.worker})
     count('reclaimed', lease.lane)
     reclaimed = reclaimed + 1
   end

@@ -6,7 +6,13 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from priqueue import wiring
-from priqueue.management.duties import fit_coordinator, run_until_stopped
+from priqueue.management.duties import (
+    add_probe_option,
+    fit_coordinator,
+    run_until_stopped,
+    say,
+    touch_with_every_turn,
+)
 from priqueue.sweeper import Sweeper
 
 
@@ -18,6 +24,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
         parser.add_argument("--once", action="store_true", help="sweep once and end")
+        add_probe_option(parser)
 
     def handle(self, **options: Any) -> None:
         """Run it."""
@@ -27,5 +34,6 @@ class Command(BaseCommand):
                 pass
             return
         if options["verbosity"]:
-            self.stdout.write("sweeper: running")
+            say(self.stdout, "sweeper: running")
+        touch_with_every_turn(sweeper.loop, options["heartbeat_file"])
         run_until_stopped(sweeper)

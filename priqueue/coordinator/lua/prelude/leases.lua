@@ -1,4 +1,4 @@
--- leases: how every script reads and ends a lease, writes the trail and buries.
+-- leases: how every script reads and ends a lease, and writes the trail.
 -- Output: none; these functions. None of them fails after its first write
 local function lease_of(id)
   local record = call('HGET', inflight, id)
@@ -30,25 +30,4 @@ local function write_trail(lease, digest, record, short)
 end
 local function write_attempts(lease, failures, crashes)
   call('HSET', attempts, lease.id, text(failures) .. ' ' .. text(crashes))
-end
-local function write_letter(lease, head, reason) -- the number of causes is bounded: errors can have any name
-  local cause = string.sub(reason .. ' ' .. head.handler, 1, 400)
-  if call('HEXISTS', causes, cause) == 0 and call('HLEN', causes) >= 1000 then cause = 'other' end
-  call('LPUSH', dead, lease.id)
-  call('HSET', letters, lease.id, cjson.encode({lane = lease.lane, cause = cause, handler = head.handler,
-    caller = head.caller, buried_at_ms = now}))
-  redis.pcall('ZADD', prefix .. 'cause:' .. cause, text(now), lease.id)
-  call('HINCRBY', causes, cause, 1)
-  count('buried', lease.lane)
-end
-local function letter_of(id) -- nil where there is none, or a foreign value
-  local ok, letter = pcall(cjson.decode, call('HGET', letters, id) or '')
-  return ok and type(letter) == 'table' and letter.lane and letter.cause and letter.buried_at_ms and letter or nil
-end
-local function remove_letter(id, letter)
-  call('HDEL', letters, id)
-  call('HDEL', attempts, id)
-  call('HINCRBY', holes, id, 1)
-  redis.pcall('ZREM', prefix .. 'cause:' .. letter.cause, id)
-  if call('HINCRBY', causes, letter.cause, -1) <= 0 then call('HDEL', causes, letter.cause) end
 end

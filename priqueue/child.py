@@ -1,0 +1,129 @@
+"""Child: the process in which handlers run, so that whatever they do to it is not done to the worker.
+
+It is a clean interpreter of its own. It takes runs from its parent by a socket and sends back their outcomes, several
+at once where they come close together. It never talks to the queue by itself; when its parent is gone it ends at
+once, in the middle of a handler too.
+"""
+
+import contextlib
+import ctypes
+import marshal
+import os
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterable
+from multiprocessing.connection import Connection
+from typing import Any
+
+import django
+
+from priqueue import wiring
+from priqueue.executor import Outcome, Verdict
+from priqueue.jobs import Claim, Failure, Job, from_ms, to_ms
+from priqueue.runner import Key, Runner, key_of
+
+_PR_SET_PDEATHSIG = 1
+
+
+def encode_claim(claim: Claim) -> tuple[Any, ...]:
+    """Return a claim in plain values, as it goes to a child."""
+    job = claim.job
+    return (
+        job.id, job.name, job.payload_text(), job.lane, job.max_attempts, job.timeout, job.caller, job.correlation_id,
+        to_ms(job.enqueued_at), claim.token, claim.worker_id, claim.lane, claim.attempt, claim.crashes,
+    )  # fmt: skip
+
+
+def decode_claim(values: tuple[Any, ...]) -> Claim:
+    """Return the claim that ``encode_claim`` took apart, with what a run needs of it."""
+    (
+        job_id, name, payload_json, job_lane, max_attempts, timeout, caller, correlation_id,
+        enqueued_ms, token, worker_id, lane, attempt, crashes,
+    ) = values  # fmt: skip
+    job = Job(
+        id=job_id, name=name, payload={}, payload_json=payload_json, lane=job_lane, max_attempts=max_attempts,
+        timeout=timeout, caller=caller, correlation_id=correlation_id, enqueued_at=from_ms(enqueued_ms),
+    )  # fmt: skip
+    return Claim(
+        job=job, token=token, worker_id=worker_id, lane=lane, attempt=attempt, crashes=crashes,
+        deadline_ms=0, ready_since_ms=0,
+    )  # fmt: skip
+
+
+def encode_outcome(outcome: Outcome) -> tuple[Any, ...]:
+    """Return an outcome in plain values, as it goes back to the parent."""
+    failure = outcome.failure
+    told = (failure.error, failure.message, failure.traceback) if failure else None
+    return key_of(outcome.claim), str(outcome.verdict), outcome.run_s, told, outcome.delay_s, outcome.note
+
+
+def decode_outcome(values: tuple[Any, ...], claim: Claim) -> Outcome:
+    """Return the outcome that ``encode_outcome`` took apart."""
+    _, verdict, run_s, told, delay_s, note = values
+    failure = Failure(error=told[0], message=told[1], traceback=told[2]) if told else None
+    return Outcome(
+        claim=claim, verdict=Verdict(verdict), run_s=run_s, failure=failure, delay_s=delay_s, note=note
+    )
+
+
+class Outbox:
+    """Sends outcomes from many threads. Who comes while another sends leaves its outcome to be sent along."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._waiting: deque[tuple[Any, ...]] = deque()
+        self._sending = threading.Lock()
+
+    def put(self, outcome: Outcome) -> None:
+        """Send an outcome, now or with those that another thread is about to send."""
+        self._waiting.append(encode_outcome(outcome))
+        while self._waiting and self._sending.acquire(blocking=False):
+            try:
+                batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
+                if batch:
+                    self._connection.send_bytes(marshal.dumps(("done", batch)))
+            finally:
+                self._sending.release()
+
+
+def main(descriptor: int, parent: int, threads: int) -> None:
+    """Be a child: run what comes until the parent hangs up."""
+    _die_with(parent)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # They are for the parent, which drains. A handler, not SIG_IGN: programs that a job starts would inherit that.
+        signal.signal(number, lambda *_: None)
+    django.setup()
+    connection = Connection(descriptor)
+    runner = Runner(threads, wiring.settings(), Outbox(connection).put)
+    runner.start()
+    connection.send_bytes(marshal.dumps(("ready", None)))
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            _heed(runner, marshal.loads(connection.recv_bytes()))
+    # At once: what still runs here has no parent left that would settle it.
+    os._exit(0)
+
+
+def _heed(runner: Runner, messages: Iterable[tuple[str, Any]]) -> None:
+    for order, value in messages:
+        if order == "run":
+            runner.submit(decode_claim(value))
+        elif order == "interrupt":
+            runner.interrupt(_key(value))
+        else:
+            runner.lose(_key(value))
+
+
+def _key(value: Iterable[str]) -> Key:
+    job_id, token = value
+    return job_id, token
+
+
+def _die_with(parent: int) -> None:
+    """Let the kernel end this process with its parent: a handler that holds the interpreter lock hears of nothing."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)

@@ -1,0 +1,183 @@
+"""Children: how the pool sees the processes, or the one, in which its runs take place.
+
+``Child`` is another process: it can be ended, and it can die. ``Here`` is this process, for development and
+debuggers: it cannot. Both take the same orders and answer by the same messages.
+"""
+
+import contextlib
+import marshal
+import os
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any, Protocol
+
+from priqueue.child import decode_outcome, encode_claim
+from priqueue.conf import Settings
+from priqueue.executor import Outcome
+from priqueue.jobs import Claim
+from priqueue.runner import Key, Runner, key_of
+
+_START = "import sys; sys.path[:] = {path!r}; from priqueue.child import main; main({descriptor}, {parent}, {threads})"
+
+
+class Place(Protocol):
+    """Where runs take place."""
+
+    runs: dict[Key, Claim]
+    #: whether it takes runs: a child that is still starting does not
+    ready: bool
+    #: how many runs it has taken so far
+    taken: int
+
+    def submit(self, claim: Claim) -> None:
+        """Run a claim."""
+
+    def interrupt(self, key: Key) -> None:
+        """Ask a run to stop."""
+
+    def lose(self, key: Key) -> None:
+        """Tell a run that its lease is lost."""
+
+    def dismiss(self) -> None:
+        """Let it end, when it has nothing to do."""
+
+    def kill(self) -> None:
+        """End it now."""
+
+    def end(self) -> None:
+        """End it now, and wait until everything it said has been told."""
+
+    def cause_of_death(self) -> str:
+        """Return how it ended, for people."""
+
+
+class Here:
+    """Runs in threads of this process, which cannot be ended."""
+
+    def __init__(self, size: int, settings: Settings, tell: Callable[[Place, str, Any], None]) -> None:
+        self.runs: dict[Key, Claim] = {}
+        self.ready = True
+        self.taken = 0
+        self._runner = Runner(size, settings, lambda outcome: tell(self, "done", [outcome]))
+        self._runner.start()
+
+    def submit(self, claim: Claim) -> None:
+        """Run a claim."""
+        self.runs[key_of(claim)] = claim
+        self.taken += 1
+        self._runner.submit(claim)
+
+    def interrupt(self, key: Key) -> None:
+        """Ask a run to stop."""
+        self._runner.interrupt(key)
+
+    def lose(self, key: Key) -> None:
+        """Tell a run that its lease is lost."""
+        self._runner.lose(key)
+
+    def dismiss(self) -> None:
+        """Do nothing: the threads wait for more."""
+
+    kill = end = dismiss
+
+    def cause_of_death(self) -> str:
+        """Return nothing: it lives as long as the worker."""
+        return ""
+
+
+class Child:
+    """Runs in another process.
+
+    ``tell`` is called from a thread of its own with "ready", "done" and a list of outcomes, or "gone".
+    """
+
+    def __init__(self, size: int, tell: Callable[[Place, str, Any], None]) -> None:
+        self.runs: dict[Key, Claim] = {}
+        self.ready = False
+        self.taken = 0
+        self._tell = tell
+        self._socket, theirs = socket.socketpair()
+        self._connection = Connection(os.dup(self._socket.fileno()))
+        code = _START.format(path=sys.path, descriptor=theirs.fileno(), parent=os.getpid(), threads=size)
+        # A group of its own: Ctrl-C on a terminal is for the worker, which drains.
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, process_group=0
+        )
+        theirs.close()
+        self._orders: queue.SimpleQueue[tuple[str, Any] | None] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._read, name=f"child-{self.process.pid}", daemon=True)
+        self._reader.start()
+        threading.Thread(target=self._write, name=f"orders-{self.process.pid}", daemon=True).start()
+
+    def submit(self, claim: Claim) -> None:
+        """Run a claim."""
+        self.runs[key_of(claim)] = claim
+        self.taken += 1
+        self._orders.put(("run", encode_claim(claim)))
+
+    def interrupt(self, key: Key) -> None:
+        """Ask a run to stop."""
+        self._orders.put(("interrupt", key))
+
+    def lose(self, key: Key) -> None:
+        """Tell a run that its lease is lost."""
+        self._orders.put(("lose", key))
+
+    def dismiss(self) -> None:
+        """Let an empty child end."""
+        self._orders.put(None)
+
+    def kill(self) -> None:
+        """End the process now; it is told "gone" afterwards."""
+        self.process.send_signal(signal.SIGKILL)
+
+    def end(self) -> None:
+        """End the process now, and wait until everything it said has been told."""
+        self.kill()
+        self._reader.join()
+
+    def cause_of_death(self) -> str:
+        """Return how the process ended, for people."""
+        code = self.process.wait()
+        return f"signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"exit code {code}"
+
+    def _read(self) -> None:
+        try:
+            while True:
+                what, value = marshal.loads(self._connection.recv_bytes())
+                self._tell(self, what, self._outcomes(value) if what == "done" else value)
+        except (EOFError, OSError):
+            pass
+        finally:  # whatever ended this thread, a child that nobody hears must not go on
+            self.kill()
+            self.process.wait()
+            self._orders.put(None)
+            self._tell(self, "gone", None)
+
+    def _outcomes(self, values: list[tuple[Any, ...]]) -> list[Outcome]:
+        return [decode_outcome(each, self.runs[each[0]]) for each in values]
+
+    def _write(self) -> None:
+        """Send orders from a thread of its own: a child that does not read must not hold up the claim loop."""
+        with contextlib.suppress(OSError):
+            while orders := self._next_orders():
+                self._connection.send_bytes(marshal.dumps(orders))
+            self._socket.shutdown(socket.SHUT_WR)
+
+    def _next_orders(self) -> list[tuple[str, Any]]:
+        """Return all orders that wait, after waiting for one; none when the child is dismissed."""
+        orders = []
+        order = self._orders.get()
+        while order is not None:
+            orders.append(order)
+            if self._orders.empty():
+                return orders
+            order = self._orders.get()
+        self._orders.put(None)  # dismissed: seen again by the next call, once these are sent
+        return orders if orders else []

@@ -1,0 +1,96 @@
+"""Crew: the children of a worker. It starts them, replaces those that die or have done their share, and knows who has
+room.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from priqueue.children import Child, Here, Place
+from priqueue.clock import monotonic_s
+from priqueue.conf import Settings
+from priqueue.loops import backoff_s
+
+_MAX_FAILED_STARTS = 5
+
+
+class Crew:
+    """The places where runs take place: ``processes`` children, or this process when that is 0."""
+
+    def __init__(
+        self,
+        processes: int,
+        threads: int,
+        settings: Settings,
+        tell: Callable[[Any, str, Any], None],
+        max_jobs: int | None,
+    ) -> None:
+        self._processes = processes
+        self._threads = threads
+        self._tell = tell
+        self._max_jobs = max_jobs
+        self.members: list[Place] = [] if processes else [Here(threads, settings, tell)]
+        self.alone: dict[Place, float] = {}  # with one suspect, and since when
+        self._leaving: set[Place] = set()
+        self._failed_starts = 0
+        self.next_start_s = 0.0
+
+    @property
+    def room(self) -> int:
+        """How many runs could begin now."""
+        return sum(self._room_of(place) for place in self.members)
+
+    def _room_of(self, place: Place) -> int:
+        if not place.ready or place in self.alone or place in self._leaving:
+            return 0
+        return max(0, self._threads - len(place.runs))
+
+    def roomiest(self) -> Place | None:
+        """Return who has the most room; None when nobody has any."""
+        best = max(self.members, key=self._room_of, default=None)
+        return best if best is not None and self._room_of(best) else None
+
+    def empty(self) -> Place | None:
+        """Return somebody who is ready and has nothing to do."""
+        return next((place for place in self.members if not place.runs and self._room_of(place)), None)
+
+    def keep_up(self, extra: int) -> None:
+        """Start who is missing, with ``extra`` beyond the usual number; let go who has done its share, once empty."""
+        if not self._processes:
+            return
+        wanted = self._processes + extra
+        staying = [place for place in self.members if not self._is_done(place)]
+        surplus = [place for place in staying if place.ready and not place.runs and place not in self.alone]
+        self._leaving.update(surplus[: max(0, len(staying) - wanted)])
+        for place in [place for place in self._leaving if not place.runs]:
+            self.remove(place)
+            place.dismiss()
+        missing = wanted - len([place for place in self.members if place not in self._leaving])
+        for _ in range(missing if monotonic_s() >= self.next_start_s else 0):
+            self.members.append(Child(self._threads, self._tell))
+
+    def _is_done(self, place: Place) -> bool:
+        if self._max_jobs is not None and place.taken >= self._max_jobs:
+            self._leaving.add(place)
+        return place in self._leaving
+
+    def welcome(self, place: Place) -> None:
+        """Note that a child is ready."""
+        place.ready = True
+        self._failed_starts = 0
+
+    def remove(self, place: Place) -> None:
+        """Note that a child is no more. One that never got ready makes the next start wait."""
+        if place in self.members:
+            self.members.remove(place)
+        self.alone.pop(place, None)
+        self._leaving.discard(place)
+        if not place.ready:
+            self._failed_starts += 1
+            self.next_start_s = monotonic_s() + backoff_s(self._failed_starts)
+
+    @property
+    def fault(self) -> str:
+        """Why no child can be had, if so."""
+        if self._failed_starts < _MAX_FAILED_STARTS:
+            return ""
+        return f"{self._failed_starts} children in a row ended before they were ready: see their output"

@@ -1,0 +1,166 @@
+"""Runner: runs jobs beside each other in one process: functions in threads, coroutines on one event loop.
+
+A run that is over its time can be interrupted: a coroutine is cancelled, a thread gets a Timeout raised in it. That
+can land anywhere in the thread, so it is raised only under a lock that the thread takes to leave its job: never in
+the next one. What blocks in C code hears of neither; then only the end of the process helps.
+"""
+
+import asyncio
+import ctypes
+import queue
+import threading
+from collections.abc import Callable
+
+from asgiref.sync import sync_to_async
+
+from priqueue import connections
+from priqueue.conf import Settings
+from priqueue.exceptions import Timeout
+from priqueue.executor import Outcome, execute, execute_async, failed, is_async
+from priqueue.jobs import Claim
+
+Key = tuple[str, str]
+
+
+def key_of(claim: Claim) -> Key:
+    """Return what tells a run from all others: job and token."""
+    return claim.job.id, claim.token
+
+
+class Slot:
+    """One thread's place: which run it is at, and whether that was interrupted."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._key: Key | None = None
+        self._thread_id = 0
+
+    def run(self, claim: Claim, lease_lost: Callable[[], bool]) -> Outcome:
+        """Run a claim and return its outcome."""
+        outcome = None
+        try:
+            try:
+                self._enter(claim)
+                outcome = execute(claim, self._settings, lease_lost)
+            finally:
+                self._leave()
+        except Timeout:  # it landed beside the handler; there is only one for each run, so nothing more can come
+            self._leave()
+        return outcome or failed(claim, Timeout(), self._settings)
+
+    def interrupt(self, key: Key) -> None:
+        """Raise a Timeout in the thread if it is still at this run."""
+        with self._lock:
+            if self._key == key:
+                self._key = None
+                _raise_in(self._thread_id, Timeout)
+
+    def _enter(self, claim: Claim) -> None:
+        self._thread_id = threading.get_ident()
+        with self._lock:
+            self._key = key_of(claim)
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._key = None
+            _raise_in(self._thread_id, None)  # one that was raised but has not landed yet
+
+
+def _raise_in(thread_id: int, exception: type[BaseException] | None) -> None:
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread_id), ctypes.py_object(exception) if exception else None
+    )
+
+
+class Coroutines:
+    """The event loop on which all coroutines of this process run; started when the first comes."""
+
+    def __init__(self, settings: Settings, finished: Callable[[Outcome], None]) -> None:
+        self._settings = settings
+        self._finished = finished
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: dict[Key, asyncio.Task[None]] = {}
+
+    def submit(self, claim: Claim, lease_lost: Callable[[], bool]) -> None:
+        """Run a claim beside the others."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            threading.Thread(target=self._loop.run_forever, name="coroutines", daemon=True).start()
+        self._loop.call_soon_threadsafe(self._begin, claim, lease_lost)
+
+    def interrupt(self, key: Key) -> None:
+        """Cancel a run, if it still goes on."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._cancel, key)
+
+    def _begin(self, claim: Claim, lease_lost: Callable[[], bool]) -> None:
+        assert self._loop is not None
+        self._tasks[key_of(claim)] = self._loop.create_task(self._run(claim, lease_lost))
+
+    def _cancel(self, key: Key) -> None:
+        if key in self._tasks:
+            self._tasks[key].cancel()
+
+    async def _run(self, claim: Claim, lease_lost: Callable[[], bool]) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        try:
+            outcome = await execute_async(claim, self._settings, lease_lost)
+            if task.cancelling():
+                outcome = failed(claim, Timeout(), self._settings, outcome.run_s)
+        except asyncio.CancelledError:  # before the handler began
+            outcome = failed(claim, Timeout(), self._settings)
+        finally:
+            del self._tasks[key_of(claim)]
+        try:
+            await sync_to_async(connections.tidy)()
+        finally:
+            self._finished(outcome)
+
+
+class Runner:
+    """Runs claims, at most as many at a time as it has threads, and tells when each is finished."""
+
+    def __init__(self, size: int, settings: Settings, finished: Callable[[Outcome], None]) -> None:
+        self._finished = finished
+        self._claims: queue.SimpleQueue[Claim] = queue.SimpleQueue()
+        self._slots = [Slot(settings) for _ in range(size)]
+        self._coroutines = Coroutines(settings, self._finish)
+        self._lost: set[Key] = set()
+
+    def start(self) -> None:
+        """Start the threads. They are daemons: a handler that never returns must not keep a process alive."""
+        for number, slot in enumerate(self._slots, 1):
+            threading.Thread(target=self._work, args=(slot,), name=f"slot-{number}", daemon=True).start()
+
+    def submit(self, claim: Claim) -> None:
+        """Run a claim, in a thread or on the event loop."""
+        if is_async(claim):
+            self._coroutines.submit(claim, self._asker(claim))
+        else:
+            self._claims.put(claim)
+
+    def interrupt(self, key: Key) -> None:
+        """Ask a run that is over its time to stop."""
+        self._coroutines.interrupt(key)
+        for slot in self._slots:
+            slot.interrupt(key)
+
+    def lose(self, key: Key) -> None:
+        """Let a run know that its lease is lost."""
+        self._lost.add(key)
+
+    def _asker(self, claim: Claim) -> Callable[[], bool]:
+        return lambda: key_of(claim) in self._lost
+
+    def _work(self, slot: Slot) -> None:
+        while True:
+            claim = self._claims.get()
+            with connections.tidied():
+                outcome = slot.run(claim, self._asker(claim))
+            self._finish(outcome)
+
+    def _finish(self, outcome: Outcome) -> None:
+        self._lost.discard(key_of(outcome.claim))
+        self._finished(outcome)
