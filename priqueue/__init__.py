@@ -11,7 +11,12 @@ To follow a job's life, read the files in this order:
     coordinator  the only code that knows Redis: one script for each change of state
     ticker       what was delayed becomes ready when it is due
     worker       the claim loop: settle, claim, wait
-    pool         the slots in which handlers run
+    settler      outcomes on their way to the coordinator
+    pool         the slots: where a run takes place, its time, and who kills a child
+    crew         the children of a worker: started, replaced, let go
+    children     a child as its parent sees it
+    child        the process in which handlers run
+    runner       runs beside each other in one process, in threads and on an event loop
     executor     one run: handler, outcome
     heartbeat    how a lease is kept
     retry        what follows a failure
@@ -30,12 +35,14 @@ from priqueue.exceptions import (
     InvalidLane,
     InvalidPayload,
     LeaseLost,
+    NotHandedOver,
     PayloadTooLarge,
     PriqueueError,
     QueueFull,
     QueueUnavailable,
     RateLimited,
     Retry,
+    Timeout,
     UnknownHandler,
     WorkerDraining,
     WorkerNotRegistered,
@@ -46,7 +53,7 @@ from priqueue.jobs import Job, JobStatus
 
 __all__ = [
     "Bury", "ConfigurationError", "InvalidCaller", "InvalidDelay", "InvalidLane", "InvalidPayload", "Job",
-    "JobStatus", "LeaseLost", "PayloadTooLarge", "PriqueueError", "QueueFull", "QueueUnavailable", "RateLimited",
-    "Retry", "UnknownHandler", "WorkerDraining", "WorkerNotRegistered", "acting_as", "aenqueue", "cancel",
+    "JobStatus", "LeaseLost", "NotHandedOver", "PayloadTooLarge", "PriqueueError", "QueueFull", "QueueUnavailable", "RateLimited",
+    "Retry", "Timeout", "UnknownHandler", "WorkerDraining", "WorkerNotRegistered", "acting_as", "aenqueue", "cancel",
     "current_job", "enqueue", "enqueue_many", "get", "job", "stats",
 ]  # fmt: skip

@@ -21,8 +21,7 @@ def check_word(field: str, value: object) -> str:
     if not isinstance(value, str) or not _WORD.match(value):
         shown = repr(value)[:60]
         raise InvalidCaller(
-            f"{field}: {shown} is not 1 to 200 characters"
-            " without spaces, quotes, backslashes and control characters"
+            f"{field}: {shown} is not 1 to 200 characters without spaces, quotes, backslashes and control characters"
         )
     return value
 

@@ -7,7 +7,7 @@ once, in the middle of a handler too.
 
 import contextlib
 import ctypes
-import marshal
+import json
 import os
 import signal
 import sys
@@ -25,6 +25,11 @@ from priqueue.jobs import Claim, Failure, Job, from_ms, to_ms
 from priqueue.runner import Key, Runner, key_of
 
 _PR_SET_PDEATHSIG = 1
+
+
+def pack(message: object) -> bytes:
+    """Return a message as it goes between parent and child."""
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def encode_claim(claim: Claim) -> tuple[Any, ...]:
@@ -63,9 +68,7 @@ def decode_outcome(values: tuple[Any, ...], claim: Claim) -> Outcome:
     """Return the outcome that ``encode_outcome`` took apart."""
     _, verdict, run_s, told, delay_s, note = values
     failure = Failure(error=told[0], message=told[1], traceback=told[2]) if told else None
-    return Outcome(
-        claim=claim, verdict=Verdict(verdict), run_s=run_s, failure=failure, delay_s=delay_s, note=note
-    )
+    return Outcome(claim=claim, verdict=Verdict(verdict), run_s=run_s, failure=failure, delay_s=delay_s, note=note)
 
 
 class Outbox:
@@ -83,7 +86,7 @@ class Outbox:
             try:
                 batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
                 if batch:
-                    self._connection.send_bytes(marshal.dumps(("done", batch)))
+                    self._connection.send_bytes(pack(("done", batch)))
             finally:
                 self._sending.release()
 
@@ -98,10 +101,10 @@ def main(descriptor: int, parent: int, threads: int) -> None:
     connection = Connection(descriptor)
     runner = Runner(threads, wiring.settings(), Outbox(connection).put)
     runner.start()
-    connection.send_bytes(marshal.dumps(("ready", None)))
+    connection.send_bytes(pack(("ready", None)))
     with contextlib.suppress(EOFError, OSError):
         while True:
-            _heed(runner, marshal.loads(connection.recv_bytes()))
+            _heed(runner, json.loads(connection.recv_bytes()))
     # At once: what still runs here has no parent left that would settle it.
     os._exit(0)
 

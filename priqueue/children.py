@@ -5,7 +5,7 @@ debuggers: it cannot. Both take the same orders and answer by the same messages.
 """
 
 import contextlib
-import marshal
+import json
 import os
 import queue
 import signal
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
-from priqueue.child import decode_outcome, encode_claim
+from priqueue.child import decode_outcome, encode_claim, pack
 from priqueue.conf import Settings
 from priqueue.executor import Outcome
 from priqueue.jobs import Claim
@@ -106,7 +106,7 @@ class Child:
         self._connection = Connection(os.dup(self._socket.fileno()))
         code = _START.format(path=sys.path, descriptor=theirs.fileno(), parent=os.getpid(), threads=size)
         # A group of its own: Ctrl-C on a terminal is for the worker, which drains.
-        self.process = subprocess.Popen(
+        self.process = subprocess.Popen(  # noqa: S603 (our own interpreter and our own code)
             [sys.executable, "-c", code], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, process_group=0
         )
         theirs.close()
@@ -150,7 +150,7 @@ class Child:
     def _read(self) -> None:
         try:
             while True:
-                what, value = marshal.loads(self._connection.recv_bytes())
+                what, value = json.loads(self._connection.recv_bytes())
                 self._tell(self, what, self._outcomes(value) if what == "done" else value)
         except (EOFError, OSError):
             pass
@@ -161,13 +161,13 @@ class Child:
             self._tell(self, "gone", None)
 
     def _outcomes(self, values: list[tuple[Any, ...]]) -> list[Outcome]:
-        return [decode_outcome(each, self.runs[each[0]]) for each in values]
+        return [decode_outcome(each, self.runs[tuple(each[0])]) for each in values]
 
     def _write(self) -> None:
         """Send orders from a thread of its own: a child that does not read must not hold up the claim loop."""
         with contextlib.suppress(OSError):
             while orders := self._next_orders():
-                self._connection.send_bytes(marshal.dumps(orders))
+                self._connection.send_bytes(pack(orders))
             self._socket.shutdown(socket.SHUT_WR)
 
     def _next_orders(self) -> list[tuple[str, Any]]:

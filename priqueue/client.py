@@ -15,8 +15,8 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 
 from priqueue import callers, events, handlers, wiring
 from priqueue.coordinator.inspection import Stats
-from priqueue.exceptions import InvalidLane, PriqueueError
-from priqueue.handlers import AnyHandler
+from priqueue.exceptions import InvalidLane, PriqueueError, UnknownHandler
+from priqueue.handlers import AnyHandler, Handler
 from priqueue.jobs import Job, JobStatus, due
 
 Payload = Mapping[str, Any]
@@ -43,7 +43,7 @@ def enqueue(
     Raises UnknownHandler, InvalidPayload, PayloadTooLarge, InvalidLane, InvalidDelay and InvalidCaller, before
     anything is written; QueueFull and QueueUnavailable only when it is pushed at once.
     """
-    job = _job(handler, payload or {}, lane, (delay, run_at), (caller, correlation_id))
+    job = prepare(handler, {} if payload is None else payload, lane, (delay, run_at), (caller, correlation_id))
     _hand_over([job], on_commit, database)
     return job
 
@@ -64,7 +64,8 @@ def enqueue_many(
     All are validated before the first is written. They travel in few round trips; one that breaks off says in
     ``job_id`` from which job on they may be missing.
     """
-    made = [_job(handler, payload, lane, (delay, run_at), (caller, correlation_id)) for handler, payload in jobs]
+    when, who = (delay, run_at), (caller, correlation_id)
+    made = [prepare(handler, payload, lane, when, who) for handler, payload in jobs]
     _hand_over(made, on_commit, database)
     return made
 
@@ -95,32 +96,45 @@ def stats() -> Stats:
     return wiring.inspector().stats()
 
 
-def _job(
+def prepare(
     handler: AnyHandler | str,
     payload: Payload,
-    lane: str | None,
-    when: tuple[Delay | None, datetime | None],
-    who: tuple[str | None, str | None],
+    lane: str | None = None,
+    when: tuple[Delay | None, datetime | None] = (None, None),
+    who: tuple[str | None, str | None] = (None, None),
 ) -> Job:
-    settings, acting = wiring.settings(), callers.acting()
-    found = handlers.registry.get(handler) if isinstance(handler, str) else handler
+    """Return the job that ``enqueue`` would hand over, fully validated.
+
+    ``when`` is delay and run_at, ``who`` caller and correlation id. Raises what ``enqueue`` raises before it writes.
+    """
+    settings, acting, found = wiring.settings(), callers.acting(), _handler(handler)
     payload_json = found.accept(payload, max_bytes=settings.max_payload_bytes)
     delay_ms, run_at = due(*when)
+    caller, correlation_id = who
     return Job(
         name=found.name,
         payload=json.loads(payload_json),
-        lane=_lane(lane or found.lane or "default", settings.lane_names),
+        lane=_lane(found.lane if lane is None else lane, settings.lane_names),
         delay_ms=delay_ms,
         run_at=run_at,
         max_attempts=settings.max_attempts if found.max_attempts is None else found.max_attempts,
-        timeout=found.timeout or settings.timeout_s,
-        caller=who[0] or acting.caller,
-        correlation_id=who[1] or acting.correlation_id,
+        timeout=settings.timeout_s if found.timeout is None else found.timeout,
+        caller=acting.caller if caller is None else caller,
+        correlation_id=acting.correlation_id if correlation_id is None else correlation_id,
         payload_json=payload_json,
     )
 
 
-def _lane(lane: str, known: Sequence[str]) -> str:
+def _handler(handler: object) -> AnyHandler:
+    if isinstance(handler, Handler):
+        return handler
+    if isinstance(handler, str):
+        return handlers.registry.get(handler)
+    raise UnknownHandler(f"handler: {handler!r:.100} is no handler; declare the function with @priqueue.job")
+
+
+def _lane(lane: str | None, known: Sequence[str]) -> str:
+    lane = "default" if lane is None else lane
     if lane not in known:
         raise InvalidLane(f"lane: {lane!r:.60} is not one of {', '.join(known)}")
     return lane
@@ -132,7 +146,7 @@ def _hand_over(jobs: Sequence[Job], on_commit: bool | None, database: str | None
     wait = wiring.settings().enqueue_on_commit if on_commit is None else on_commit
     if wait and connections[alias].in_atomic_block:
         for job in jobs:
-            transaction.on_commit(partial(_push_after_commit, job), using=alias, robust=True)
+            transaction.on_commit(partial(push_after_commit, job), using=alias, robust=True)
     else:
         _push(jobs)
 
@@ -143,7 +157,7 @@ def _push(jobs: Sequence[Job]) -> None:
         events.send(events.job_enqueued, job=job)
 
 
-def _push_after_commit(job: Job) -> None:
+def push_after_commit(job: Job) -> None:
     """Push a job whose transaction has committed. Nobody can be told any more, so a fault is an event, not an error."""
     try:
         _push([job])

@@ -48,16 +48,20 @@ class RateLimited(PriqueueError):
         self.retry_after_s = retry_after_s
 
 
-class QueueFull(PriqueueError):
-    """The queue takes no more jobs: its memory limit or a lane's MAX_READY is reached."""
-
-
-class QueueUnavailable(PriqueueError):
-    """The queue did not answer in time. What was asked may or may not have been done."""
+class NotHandedOver(PriqueueError):
+    """The queue did not take a job. ``job_id`` is the first that may be missing, where jobs were handed over."""
 
     def __init__(self, message: str | None = None, *, job_id: str | None = None) -> None:
         super().__init__(message)
         self.job_id = job_id
+
+
+class QueueFull(NotHandedOver):
+    """The queue takes no more jobs: its memory limit or a lane's MAX_READY is reached."""
+
+
+class QueueUnavailable(NotHandedOver):
+    """The queue did not answer in time. What was asked may or may not have been done."""
 
 
 class LeaseLost(PriqueueError):

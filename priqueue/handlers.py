@@ -147,9 +147,7 @@ class Bound:
     def using(self, **options: Unpack[EnqueueOptions]) -> "Bound":
         """Return a copy with these options added. Raises TypeError for an option that does not exist."""
         for name in options.keys() - EnqueueOptions.__annotations__.keys():
-            raise TypeError(
-                f"using() has no option {name!r}{_did_you_mean(name, EnqueueOptions.__annotations__)}"
-            )
+            raise TypeError(f"using() has no option {name!r}{_did_you_mean(name, EnqueueOptions.__annotations__)}")
         return replace(self, options={**self.options, **options})
 
     def enqueue(self, /, **payload: Any) -> jobs.Job:
@@ -168,9 +166,7 @@ def bind(enqueue: Enqueue) -> None:
 
 def _bound() -> Enqueue:
     if _enqueue is None:
-        raise PriqueueError(
-            'nothing enqueues yet: put "priqueue" into INSTALLED_APPS and call django.setup()'
-        )
+        raise PriqueueError('nothing enqueues yet: put "priqueue" into INSTALLED_APPS and call django.setup()')
     return _enqueue
 
 
@@ -259,9 +255,7 @@ def _check_options(handler: AnyHandler) -> None:
     attempts, timeout = handler.max_attempts, handler.timeout
     if attempts is not None and not (type(attempts) is int and 0 <= attempts <= MAX_ATTEMPTS):
         raise ValueError(f"{handler.name}: max_attempts: use a whole number from 0 to {MAX_ATTEMPTS:,}")
-    if timeout is not None and not (
-        type(timeout) in (int, float) and 0 < timeout < jobs.MAX_DELAY.total_seconds()
-    ):
+    if timeout is not None and not (type(timeout) in (int, float) and 0 < timeout < jobs.MAX_DELAY.total_seconds()):
         raise ValueError(f"{handler.name}: timeout: use a number of seconds above 0")
     if type(handler.api) is not bool:
         raise TypeError(f"{handler.name}: api: use True or False")

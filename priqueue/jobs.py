@@ -139,9 +139,7 @@ class Job:
 
     def payload_text(self) -> str:
         """Return the payload as the JSON text that was accepted."""
-        return self.payload_json or json.dumps(
-            self.payload, ensure_ascii=False, allow_nan=False, separators=(",", ":")
-        )
+        return self.payload_json or json.dumps(self.payload, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
     @classmethod
     def decode(cls, job_id: str, envelope: str) -> Self:

@@ -91,16 +91,14 @@ def _buried(claim: Claim, failure: Failure, **_: Any) -> None:
 def _crashed(claim: Claim, failure: Failure, deaths: int, **_: Any) -> None:
     job = claim.job
     _log(
-        logging.ERROR, "crash", "%s %s ended its process, %d times so far: %s", job.name, job.id, claim.crashes + deaths,
-        failure.message, **_claimed(claim, reason=failure.message),
+        logging.ERROR, "crash", "%s %s ended its process, %d times so far: %s", job.name, job.id,
+        claim.crashes + deaths, failure.message, **_claimed(claim, reason=failure.message),
     )  # fmt: skip
 
 
 def _released(claim: Claim, reason: str, **_: Any) -> None:
     job = claim.job
-    _log(
-        logging.INFO, "release", "released %s %s: %s", job.name, job.id, reason, **_claimed(claim, reason=reason)
-    )
+    _log(logging.INFO, "release", "released %s %s: %s", job.name, job.id, reason, **_claimed(claim, reason=reason))
 
 
 def _lease_lost(claim: Claim, **_: Any) -> None:

@@ -35,21 +35,17 @@ class Signature:
         self.parameters = inspect.signature(function).parameters
         for parameter in self.parameters.values():
             if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
-                raise TypeError(
-                    f"{parameter}: a payload names its arguments; use one that can be given by name"
-                )
+                raise TypeError(f"{parameter}: a payload names its arguments; use one that can be given by name")
 
     @cached_property
     def validator(self) -> SchemaValidator:
         """The check of the annotations. Built at first use, when forward references can be resolved."""
         try:
             hints = typing.get_type_hints(self.function, include_extras=True)
-            form = Annotated[
-                dict[str, Any], GetPydanticSchema(lambda _, handler: self._schema(hints, handler))
-            ]
+            form = Annotated[dict[str, Any], GetPydanticSchema(lambda _, handler: self._schema(hints, handler))]
             adapter = TypeAdapter(form, config=ConfigDict(allow_inf_nan=False))
             return typing.cast(SchemaValidator, adapter.validator)
-        except (PydanticUserError, NameError, TypeError) as fault:
+        except (PydanticUserError, NameError, AttributeError, SyntaxError, TypeError) as fault:
             raise InvalidPayload(f"the handler's annotations cannot be used: {fault}") from fault
 
     def _schema(self, hints: Mapping[str, Any], handler: Callable[[Any], Any]) -> core_schema.CoreSchema:
@@ -101,9 +97,7 @@ def loads_strict(text: str | bytes) -> Any:
     """
     try:
         decoded = text if isinstance(text, str) else text.decode("utf-8")
-        return json.loads(
-            decoded, object_pairs_hook=_unique, parse_constant=_refuse_constant, parse_float=_finite
-        )
+        return json.loads(decoded, object_pairs_hook=_unique, parse_constant=_refuse_constant, parse_float=_finite)
     except InvalidPayload:
         raise
     except RecursionError:

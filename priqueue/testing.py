@@ -19,7 +19,6 @@ from datetime import timedelta
 from functools import partial
 from itertools import takewhile
 from typing import Any, cast
-from unittest.mock import patch
 
 from django.db import connections
 
@@ -148,9 +147,7 @@ class MemoryQueue:
 
     def _run(self, claim: Claim) -> Outcome:
         events.send(events.job_claimed, claim=claim)
-        # A worker closes a thread's old connections around each run. Here they are the test's own.
-        with patch.object(executor, "close_old_connections"):
-            outcome = executor.execute(claim, self._settings)
+        outcome = executor.execute(claim, self._settings)
         failure, delay_s = outcome.failure, outcome.delay_s
         if failure is None:
             self.coordinator.ack(claim)
@@ -221,5 +218,5 @@ def _pushes(*, held_back: bool) -> Iterator[partial[None]]:
         still_open = set(connection.savepoint_ids) - of_test
         for savepoints, hook, _ in connection.run_on_commit:
             is_ours = depth > 0 and of_test <= savepoints and not savepoints & still_open
-            if isinstance(hook, partial) and hook.func is client._push_after_commit and is_ours == held_back:
+            if isinstance(hook, partial) and hook.func is client.push_after_commit and is_ours == held_back:
                 yield hook

@@ -34,9 +34,7 @@ from priqueue.exceptions import InvalidPayload, PayloadTooLarge
 MAX_DEPTH = 100
 _MAX_PARTS = 65_536  # of a payload that goes the fast way: what contains itself has to stop somewhere
 _PLAIN_LEAVES = frozenset({type(None), bool, int, float, str})
-_encode = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")
-).encode
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")).encode
 
 
 def plain_text(payload: Mapping[str, Any], max_bytes: int) -> str | None:
@@ -110,9 +108,7 @@ class _Conversion:
         """Return the value as plain JSON. ``above`` holds the ids of all that it is inside of."""
         self.room -= 1
         if self.room < 0:
-            raise PayloadTooLarge(
-                f"{where}: the payload exceeds the limit of {self.max_bytes:,} bytes of JSON"
-            )
+            raise PayloadTooLarge(f"{where}: the payload exceeds the limit of {self.max_bytes:,} bytes of JSON")
         if isinstance(value, Enum):
             return self.plain(value.value, where, above)
         if isinstance(value, bool | int | float | str | None):
@@ -144,9 +140,7 @@ def _leaf(value: Any, where: str) -> Any:
     except UnicodeEncodeError:
         raise InvalidPayload(f"{where}: holds a lone surrogate, which is no text") from None
     except ValueError:
-        raise InvalidPayload(
-            f"{where}: a number that JSON cannot hold (NaN, infinite, or too long)"
-        ) from None
+        raise InvalidPayload(f"{where}: a number that JSON cannot hold (NaN, infinite, or too long)") from None
     return value
 
 

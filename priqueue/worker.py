@@ -12,21 +12,18 @@ import os
 import secrets
 import socket
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 from priqueue import events
 from priqueue.clock import monotonic_s
 from priqueue.coordinator import Coordinator
-from priqueue.exceptions import LeaseLost, PriqueueError, QueueUnavailable
-from priqueue.executor import Outcome, Verdict
+from priqueue.exceptions import PriqueueError
 from priqueue.heartbeat import Heartbeat
 from priqueue.jobs import Claim
 from priqueue.loops import Loop, backoff_s
 from priqueue.pool import Pool
-
-
-_GIVEN_BACK = "the worker shut down, or ended the process it ran in, before it was done"
+from priqueue.settler import Settler
 
 
 def new_worker_id() -> str:
@@ -70,13 +67,9 @@ class Worker:
         self._registered = False
         self._listening = False
         self._forced = False
-        self._done: list[Outcome] = []  # to be acked
-        self._failed: list[Outcome] = []  # to be retried or buried
-        # Sent, but no answer came: the same is sent again, as a repeat, before anything else.
-        self._acks_in_doubt = 0
-        self._failure_in_doubt = False
         self.loop = Loop("worker", self.run_once)
         self._pool = Pool(self.concurrency, self.processes, self._settings, self.loop.wake, max_jobs)
+        self._settler = Settler(coordinator, self._pool.vacate)
         self._heartbeat = Heartbeat(
             coordinator, self.id, held=self._pool.leased, register=self._register, lost=self._pool.lose
         )
@@ -98,14 +91,14 @@ class Worker:
         if not self._registered:
             self._register()
         self._watch()
-        self._sort(self._pool.take())
-        self._settle_failures()
-        limit = self._limit(len(self._done))
-        is_empty = bool(self._done or limit) and self._turn(limit)
+        self._settler.add(self._pool.take())
+        self._settler.settle_others()
+        limit = self._limit(self._settler.number_done)
+        is_empty = bool(self._settler.number_done or limit) and self._turn(limit)
         self._listen(self._limit(0) > 0)
         if not self._pool.occupied and (self._jobs_left == 0 or (self._burst and is_empty)):
             self.loop.stop()
-        return 0 if self._done else min(self._pool.next_look_s(), self._settings.pull_timeout_s)
+        return 0 if self._settler.number_done else min(self._pool.next_look_s(), self._settings.pull_timeout_s)
 
     def _watch(self) -> None:
         """End this process, in order, when it is not whole any more: somebody will start a new one."""
@@ -116,10 +109,6 @@ class Worker:
             events.send(events.worker_failed, worker_id=self.id, fault=fault)
             self.loop.stop()
 
-    def _sort(self, outcomes: Iterable[Outcome]) -> None:
-        for outcome in outcomes:
-            (self._done if outcome.verdict is Verdict.ACK else self._failed).append(outcome)
-
     def _limit(self, vacated: int) -> int:
         """Return for how many jobs there is room, once the slots of what is acked in the same round trip are free."""
         if self.loop.stopped:
@@ -129,14 +118,9 @@ class Worker:
 
     def _turn(self, limit: int) -> bool:
         """Make the one round trip; return whether there was room and nothing to claim."""
-        in_doubt = self._acks_in_doubt
-        asked = self._done[: in_doubt or len(self._done)]
-        self._acks_in_doubt = len(asked)
-        turn = self._coordinator.turn(self.id, limit, [outcome.claim for outcome in asked], repeat=in_doubt > 0)
-        self._acks_in_doubt = 0
-        del self._done[: len(asked)]
-        for outcome in asked:
-            self._settled(outcome, lost=outcome.claim in turn.lost)
+        repeat, acks = self._settler.in_doubt, self._settler.next_acks()
+        turn = self._coordinator.turn(self.id, limit, acks, repeat=repeat)
+        self._settler.acked(turn.lost)
         self._heed(turn.state)
         self._hand_over(turn.claims)
         return turn.state == "ok" and limit > 0 and not turn.claims
@@ -158,61 +142,13 @@ class Worker:
             events.send(events.job_claimed, claim=claim)
         self._pool.submit(claims)
 
-    def _settle_failures(self) -> None:
-        while self._failed:
-            outcome, repeat = self._failed[0], self._failure_in_doubt
-            self._failure_in_doubt = True
-            try:
-                self._settle(outcome, repeat)
-            except LeaseLost:
-                self._settled(outcome, lost=True)
-            except QueueUnavailable:
-                raise
-            except PriqueueError as error:  # refused for good: the lease lapses, and the sweeper takes the job over
-                events.send(events.loop_failed, loop=self.loop.name, error=error, wait_s=0)
-                self._pool.vacate(outcome.claim)
-            else:
-                self._settled(outcome)
-            self._failure_in_doubt = False
-            del self._failed[0]
-
-    def _settle(self, outcome: Outcome, repeat: bool) -> None:
-        coordinator, claim, failure = self._coordinator, outcome.claim, outcome.failure
-        if failure is None:
-            coordinator.release(claim, reason=_GIVEN_BACK, repeat=repeat)
-        elif outcome.verdict is Verdict.RETRY:
-            coordinator.retry(claim, failure, delay_s=outcome.delay_s, repeat=repeat)
-        elif outcome.verdict is Verdict.CRASH:
-            coordinator.crash(claim, failure, deaths=outcome.crashes, repeat=repeat)
-        else:
-            coordinator.bury(claim, failure, repeat=repeat)
-
-    def _settled(self, outcome: Outcome, lost: bool = False) -> None:
-        claim, failure = outcome.claim, outcome.failure
-        self._pool.vacate(claim)
-        if lost:
-            events.send(events.lease_lost, claim=claim)
-        elif outcome.verdict is Verdict.ACK:
-            events.send(events.job_acked, claim=claim, run_s=outcome.run_s)
-        elif outcome.verdict is Verdict.BURY:
-            events.send(events.job_buried, claim=claim, failure=failure)
-        elif outcome.verdict is Verdict.CRASH:
-            events.send(events.job_crashed, claim=claim, failure=failure, deaths=outcome.crashes)
-        elif outcome.verdict is Verdict.RELEASE:
-            events.send(events.job_released, claim=claim, reason=_GIVEN_BACK)
-        else:
-            delay_s, note = outcome.delay_s, outcome.note
-            events.send(events.job_retried, claim=claim, failure=failure, delay_s=delay_s, note=note)
-
     def _register(self) -> None:
         self._coordinator.register(
             self.id, lanes=self.lanes, concurrency=self.concurrency,
             host=socket.gethostname(), pid=os.getpid(), version=_version(),
         )  # fmt: skip
         self._registered = True
-        events.send(
-            events.worker_registered, worker_id=self.id, lanes=self.lanes, concurrency=self.concurrency
-        )
+        events.send(events.worker_registered, worker_id=self.id, lanes=self.lanes, concurrency=self.concurrency)
 
     def _listen(self, listening: bool) -> None:
         if listening and not self._listening:
@@ -247,12 +183,12 @@ class Worker:
 
     def _leave(self) -> None:
         """End the children first and give back what they held after: a released job must not still run here."""
-        self._sort(self._pool.close())
+        self._settler.add(self._pool.close())
         self._listener.stop()
         self._heartbeat.loop.stop()
         try:
-            self._settle_failures()
-            if self._done:
+            self._settler.settle_others()
+            if self._settler.number_done:
                 self._turn(0)
             self._coordinator.wake(self.lanes)
             self._coordinator.leave(self.id)

@@ -153,4 +153,3 @@ def _trail(claim: Claim, failure: Failure) -> tuple[str, str, str, str]:
     full = json.dumps({**record, "traceback": failure.traceback}, ensure_ascii=False)
     short = json.dumps({**record, "traceback": "the same as of the attempt before"}, ensure_ascii=False)
     return digest, full, short, _reason(failure)
-

@@ -120,9 +120,7 @@ def check_server(client: Redis, settings: Settings) -> Report:
         return Report(faults=(refusal,))
     info = _told(client.info)
     if info is None:
-        hidden = (
-            "INFO is refused: version, maxmemory-policy and persistence could not be checked; allow +info"
-        )
+        hidden = "INFO is refused: version, maxmemory-policy and persistence could not be checked; allow +info"
         return Report(warnings=(hidden,))
     return Report(tuple(_faults(info)), tuple(_warnings(info, client)))
 

@@ -21,7 +21,6 @@ from priqueue.coordinator.scripts import translated
 from priqueue.exceptions import PriqueueError
 from priqueue.jobs import Attempt, Job, JobStatus, State, from_ms
 
-
 #: what these commands answer where there is no such key
 _NOTHING: Mapping[str, Any] = {"LLEN": 0, "ZCARD": 0, "HLEN": 0, "HGETALL": {}, "HVALS": (), "LRANGE": (), "ZRANGE": ()}
 
@@ -231,7 +230,7 @@ class Inspector:
 
 
 def _answer(command: Sequence[Any], answer: Any) -> Any:
-    """Return the answer to a command; that of nothing where a foreign value stands at the key, so that the rest is seen."""
+    """Return the answer; where a foreign value stands at the key, that of nothing, so that the rest is seen."""
     if not isinstance(answer, RedisError):
         return answer
     if str(answer).startswith("WRONGTYPE"):

@@ -31,8 +31,8 @@ from priqueue.exceptions import (
     InvalidCaller,
     InvalidLane,
     LeaseLost,
+    NotHandedOver,
     PriqueueError,
-    QueueUnavailable,
     WorkerDraining,
     WorkerNotRegistered,
 )
@@ -78,19 +78,19 @@ class Coordinator:
         """Take a job in; return False when it was there already. Raises QueueFull at the memory limit."""
         try:
             return bool(self._scripts.run(calls.enqueue([job], self.settings))[0][0])
-        except QueueUnavailable as error:
-            raise QueueUnavailable(f"job {job.id}: {error}", job_id=job.id) from error
+        except NotHandedOver as error:
+            raise type(error)(f"job {job.id}: {error}", job_id=job.id) from error
 
     def enqueue_many(self, jobs: Sequence[Job]) -> None:
         """Take jobs in, in their order within each lane, by round trips of bounded size.
 
-        Raises QueueFull, or QueueUnavailable with ``job_id``: the first job that may not have been taken in.
+        Raises QueueFull or QueueUnavailable with ``job_id``: the first job that may not have been taken in.
         """
         for batch in calls.batches(jobs):
             try:
                 self._scripts.run(*calls.by_lane(batch, self.settings))
-            except QueueUnavailable as error:
-                raise QueueUnavailable(f"from job {batch[0].id} on: {error}", job_id=batch[0].id) from error
+            except NotHandedOver as error:
+                raise type(error)(f"from job {batch[0].id} on: {error}", job_id=batch[0].id) from error
 
     def promote(self, limit: int = 100, *, caller: str = "ticker") -> int:
         """Move delayed jobs that are due to their lanes, ``limit`` at most; return how many."""
@@ -191,7 +191,7 @@ class Coordinator:
         self._settle([claim], [self._one(calls.bury(claim, failure), repeat)])
 
     def crash(self, claim: Claim, failure: Failure, *, deaths: int = 1, repeat: bool = False) -> None:
-        """Settle: the process that ran it, and it alone, died; ready again or, at ``max_crashes``, dead. Raises LeaseLost."""
+        """Settle: the process that ran it alone died: ready again or, at ``max_crashes``, dead. Raises LeaseLost."""
         call = calls.crash(claim, failure, deaths, self.settings.max_crashes)
         self._settle([claim], [self._one(call, repeat)])
 
@@ -253,8 +253,6 @@ class Coordinator:
         """Take what stands for no letter out of the dead list, looking at ``limit`` entries; return how many."""
         return int(self._one(Call("trim", (limit,))))
 
-    # --- people ---
-
     def requeue(self, job_ids: Sequence[str], *, caller: str, reason: str, until_ms: int | None = None) -> list[str]:
         """Give dead jobs all their attempts again, at the tail of their lanes; return the ids this was done to.
 
@@ -288,8 +286,6 @@ class Coordinator:
         ``if_over`` ends only a pause whose time is over.
         """
         return bool(self._once("resume", lane, caller, reason, int(if_over), lane=lane))
-
-    # --- figures ---
 
     def sample(self, gauges: Mapping[str, int]) -> None:
         """Put this moment's gauges into the series."""

@@ -23,7 +23,6 @@ from priqueue.coordinator.connection import check_server
 from priqueue.exceptions import ConfigurationError, PriqueueError
 from priqueue.loops import Loop
 
-
 _RELOAD_GRACE_S = 10
 
 

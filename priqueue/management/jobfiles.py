@@ -47,8 +47,8 @@ class Run:
         faults = list(_faults(entry))
         if faults:
             raise InvalidPayload("; ".join(faults))
-        when = (entry.get("delay"), None)
-        job = client._job(entry["job"], entry.get("payload") or {}, entry.get("lane"), when, (None, None))
+        payload = {} if entry.get("payload") is None else entry["payload"]
+        job = client.prepare(entry["job"], payload, entry.get("lane"), when=(entry.get("delay"), None))
         return replace(job, id=self.job_id(line))
 
 

@@ -34,16 +34,12 @@ def test_an_absurd_delay_is_refused(delay):
 
 @pytest.mark.parametrize("delay", ABSURD, ids=lambda delay: f"{delay!r:.20}")
 def test_an_absurd_backoff_is_replaced_by_the_default(delay):
-    decision = decide(
-        1, ValueError(), max_attempts=5, backoff=lambda *_: delay, limits=Limits(), random=lambda: 0.5
-    )
+    decision = decide(1, ValueError(), max_attempts=5, backoff=lambda *_: delay, limits=Limits(), random=lambda: 0.5)
 
     assert (type(decision), decision.delay_s) == (Again, 2)
 
 
-@pytest.mark.parametrize(
-    ("delay", "delay_ms"), [(0, 0), (2**31 / 1_000, 2**31), (25 * 86_400, 25 * 86_400_000)]
-)
+@pytest.mark.parametrize(("delay", "delay_ms"), [(0, 0), (2**31 / 1_000, 2**31), (25 * 86_400, 25 * 86_400_000)])
 def test_a_delay_beyond_what_32_bits_hold_is_kept(delay, delay_ms):
     assert due(delay, None) == (delay_ms, NOW + timedelta(milliseconds=delay_ms))
 

@@ -50,9 +50,7 @@ def test_any_text_of_an_error_is_recorded_readable_and_bounded(exception, error,
 def test_the_record_of_any_error_is_json_that_every_store_takes(exception):
     failure = Failure.of(raised(exception))
 
-    record = json.dumps([failure.error, failure.message, failure.traceback], ensure_ascii=False).encode(
-        "utf-8"
-    )
+    record = json.dumps([failure.error, failure.message, failure.traceback], ensure_ascii=False).encode("utf-8")
 
     assert json.loads(record) == [failure.error, failure.message, failure.traceback]
     assert b"\\u0000" not in record

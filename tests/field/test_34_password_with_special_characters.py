@@ -21,9 +21,7 @@ def guarded():
     """A server whose default user and one more have the password."""
     with ValkeyServer() as server:
         with Redis(port=server.port) as admin:
-            admin.acl_setuser(
-                USER, enabled=True, passwords=[f"+{PASSWORD}"], keys=["*"], categories=["+@all"]
-            )
+            admin.acl_setuser(USER, enabled=True, passwords=[f"+{PASSWORD}"], keys=["*"], categories=["+@all"])
             admin.config_set("requirepass", PASSWORD)
         yield f"127.0.0.1:{server.port}/0"
 

@@ -59,9 +59,7 @@ def make_port(server):
         authority.configure_trust(context)
         context.verify_mode = ssl.CERT_REQUIRED if clients_need_certificate else ssl.CERT_NONE
         listeners.append(socket.create_server(("127.0.0.1", 0)))
-        threading.Thread(
-            target=terminate_tls, args=(listeners[-1], context, server.port), daemon=True
-        ).start()
+        threading.Thread(target=terminate_tls, args=(listeners[-1], context, server.port), daemon=True).start()
         return listeners[-1].getsockname()[1]
 
     yield make

@@ -1,6 +1,6 @@
 """Every transition, in any order, against the plain model: after each step the whole state is the same.
 
-A fixed set of random walks runs each time. ``PRIQUEUE_TEST_WALKS=1000`` walks other ways, as many as it says.
+A fixed set of random walks runs each time. ``PRIQUEUE_TEST_WALKS=1000 pytest --timeout=0 …`` walks that many others.
 """
 
 import os

@@ -35,6 +35,7 @@ TRANSITIONS = (
     "retry",
     "bury",
     "release",
+    "crash",
     "reclaim",
     "requeue",
     "purge",
@@ -54,6 +55,7 @@ def _do(queue: Queue, transition: str, held: Any, dead: str, ready: str) -> None
         "retry": lambda: coordinator.retry(held, FAILURE, delay_s=1),
         "bury": lambda: coordinator.bury(held, FAILURE),
         "release": lambda: coordinator.release(held),
+        "crash": lambda: coordinator.crash(held, FAILURE),
         "reclaim": lambda: coordinator.reclaim(),
         "requeue": lambda: coordinator.requeue([dead], **BY),
         "purge": lambda: coordinator.purge([dead], **BY),
@@ -237,7 +239,7 @@ def test_w8_every_transition_is_one_script_so_that_no_crash_falls_between(
     assert calls == {"scripts": 1}
 
 
-@pytest.mark.parametrize("settle", ["ack", "retry", "bury", "release"])
+@pytest.mark.parametrize("settle", ["ack", "retry", "bury", "release", "crash"])
 @pytest.mark.parametrize("repeat", [False, True])
 def test_w9_who_lost_the_lease_settles_nothing(queue: Queue, settle: str, repeat: bool) -> None:
     """A worker that stalled comes back and finishes a job that another one runs by now."""
@@ -251,6 +253,7 @@ def test_w9_who_lost_the_lease_settles_nothing(queue: Queue, settle: str, repeat
         "retry": lambda: queue.coordinator.retry(old, FAILURE, delay_s=1, repeat=repeat),
         "bury": lambda: queue.coordinator.bury(old, FAILURE, repeat=repeat),
         "release": lambda: queue.coordinator.release(old, repeat=repeat),
+        "crash": lambda: queue.coordinator.crash(old, FAILURE, repeat=repeat),
     }
 
     with suppress(LeaseLost):

@@ -77,7 +77,7 @@ def running(worker: Worker) -> Iterator[threading.Thread]:
 def test_a_burst_runs_everything_ready_and_ends(queue: Queue) -> None:
     jobs = queue.enqueue(name="tests.record", number=30)
 
-    Worker(queue.coordinator, concurrency=4, burst=True).run()
+    Worker(queue.coordinator, processes=0, concurrency=4, burst=True).run()
 
     assert sorted(started) == [job.id for job in jobs]
     assert queue.places() == {}
@@ -89,7 +89,7 @@ def test_a_burst_leaves_delayed_and_paused_jobs_alone(queue: Queue) -> None:
     queue.enqueue(name="tests.record", lane="low")
     queue.coordinator.pause("low", caller="user:1", reason="test")
 
-    Worker(queue.coordinator, concurrency=2, burst=True).run()
+    Worker(queue.coordinator, processes=0, concurrency=2, burst=True).run()
 
     assert started == []
     assert sorted(queue.places().values()) == ["delayed", "ready"]
@@ -99,7 +99,7 @@ def test_a_worker_pulls_only_its_lanes(queue: Queue) -> None:
     (high,) = queue.enqueue(name="tests.record", lane="high")
     (low,) = queue.enqueue(name="tests.record", lane="low")
 
-    Worker(queue.coordinator, lanes=("high",), concurrency=2, burst=True).run()
+    Worker(queue.coordinator, processes=0, lanes=("high",), concurrency=2, burst=True).run()
 
     assert started == [high.id]
     assert queue.places() == {low.id: "ready"}
@@ -108,7 +108,7 @@ def test_a_worker_pulls_only_its_lanes(queue: Queue) -> None:
 def test_a_worker_ends_after_its_last_job(queue: Queue) -> None:
     queue.enqueue(name="tests.record", number=10)
 
-    Worker(queue.coordinator, concurrency=4, max_jobs=3).run()
+    Worker(queue.coordinator, processes=0, concurrency=4, max_jobs=3).run()
 
     assert len(started) == 3
     assert list(queue.places().values()) == ["ready"] * 7
@@ -116,7 +116,7 @@ def test_a_worker_ends_after_its_last_job(queue: Queue) -> None:
 
 def test_a_worker_never_runs_more_than_its_slots(queue: Queue) -> None:
     queue.enqueue(name="tests.wait_for_gate", number=5)
-    worker = Worker(queue.coordinator, concurrency=2)
+    worker = Worker(queue.coordinator, processes=0, concurrency=2)
 
     with running(worker):
         until(lambda: len(started) == 2)
@@ -126,7 +126,7 @@ def test_a_worker_never_runs_more_than_its_slots(queue: Queue) -> None:
 
 
 def test_a_sleeping_worker_takes_a_new_job_at_once(queue: Queue) -> None:
-    with running(Worker(queue.coordinator, concurrency=2)):
+    with running(Worker(queue.coordinator, processes=0, concurrency=2)):
         until(queue.inspector.workers)
         queue.enqueue(name="tests.record")
 
@@ -134,7 +134,7 @@ def test_a_sleeping_worker_takes_a_new_job_at_once(queue: Queue) -> None:
 
 
 def test_a_full_worker_puts_back_the_token_it_took(queue: Queue) -> None:
-    with running(Worker(queue.coordinator, concurrency=1)):
+    with running(Worker(queue.coordinator, processes=0, concurrency=1)):
         queue.enqueue(name="tests.wait_for_gate")
         until(lambda: started)
         queue.enqueue(name="tests.record")
@@ -147,7 +147,7 @@ def test_whatever_a_handler_raises_is_a_failure_and_costs_no_slot(queue: Queue) 
         queue.enqueue(name="tests.leave", payload={"how": how}, max_attempts=1)
     records = queue.enqueue(name="tests.record", number=4)
 
-    Worker(queue.coordinator, concurrency=2, burst=True).run()
+    Worker(queue.coordinator, processes=0, concurrency=2, burst=True).run()
 
     assert sorted(started) == [job.id for job in records]
     assert sorted(queue.state()["causes"]) == [
@@ -160,7 +160,7 @@ def test_whatever_a_handler_raises_is_a_failure_and_costs_no_slot(queue: Queue) 
 def test_an_unknown_handler_is_a_failure_with_its_reason(queue: Queue) -> None:
     (job,) = queue.enqueue(name="tests.gone", max_attempts=1)
 
-    Worker(queue.coordinator, concurrency=1, burst=True).run()
+    Worker(queue.coordinator, processes=0, concurrency=1, burst=True).run()
 
     assert queue.places() == {job.id: "dead"}
     status = queue.inspector.job(job.id)
@@ -171,7 +171,7 @@ def test_an_unknown_handler_is_a_failure_with_its_reason(queue: Queue) -> None:
 def test_a_stopped_worker_lets_its_jobs_finish(queue: Queue) -> None:
     queue.enqueue(name="tests.wait_for_gate", number=2)
     queue.enqueue(name="tests.record", number=3)
-    worker = Worker(queue.coordinator, concurrency=2)
+    worker = Worker(queue.coordinator, processes=0, concurrency=2)
 
     with running(worker) as thread:
         until(lambda: len(started) == 2)
@@ -187,7 +187,7 @@ def test_after_the_grace_a_job_goes_back_to_the_head_of_its_lane_once(queue: Que
     short = queue.with_settings(SHUTDOWN_GRACE_S=0.2)
     (job,) = short.enqueue(name="tests.wait_for_gate", lane="low")
     (other,) = short.enqueue(name="tests.record", lane="low")
-    worker = Worker(short.coordinator, concurrency=1)
+    worker = Worker(short.coordinator, processes=0, concurrency=1)
 
     with running(worker) as thread:
         until(lambda: started)
@@ -201,7 +201,7 @@ def test_after_the_grace_a_job_goes_back_to_the_head_of_its_lane_once(queue: Que
 
 def test_a_second_stop_gives_everything_back_at_once(queue: Queue) -> None:
     (job,) = queue.enqueue(name="tests.wait_for_gate")
-    worker = Worker(queue.coordinator, concurrency=1)
+    worker = Worker(queue.coordinator, processes=0, concurrency=1)
 
     with running(worker) as thread:
         until(lambda: started)
@@ -213,7 +213,7 @@ def test_a_second_stop_gives_everything_back_at_once(queue: Queue) -> None:
 
 
 def test_a_worker_that_was_asked_to_drain_leaves(queue: Queue) -> None:
-    worker = Worker(queue.coordinator, concurrency=1)
+    worker = Worker(queue.coordinator, processes=0, concurrency=1)
 
     with running(worker) as thread:
         until(queue.inspector.workers)
@@ -224,7 +224,7 @@ def test_a_worker_that_was_asked_to_drain_leaves(queue: Queue) -> None:
 
 
 def test_a_worker_that_the_store_forgot_registers_again(queue: Queue) -> None:
-    worker = Worker(queue.coordinator, concurrency=1)
+    worker = Worker(queue.coordinator, processes=0, concurrency=1)
 
     with running(worker):
         until(queue.inspector.workers)
@@ -240,7 +240,7 @@ def test_a_run_whose_lease_was_lost_counts_for_nothing(queue: Queue) -> None:
     events.lease_lost.connect(lambda claim, **_: lost.append(claim.job.id), weak=False, dispatch_uid="test")
     (job,) = queue.enqueue(name="tests.wait_for_gate")
 
-    with running(Worker(queue.coordinator, concurrency=1)):
+    with running(Worker(queue.coordinator, processes=0, concurrency=1)):
         until(lambda: started)
         _steal_the_lease(queue, job)
         gate.set()
@@ -270,7 +270,7 @@ def test_what_finished_while_the_queue_was_away_is_settled_once_it_is_back(
         return turn(*args, **more)
 
     monkeypatch.setattr(queue.coordinator, "turn", turn_or_fail)
-    with running(Worker(queue.coordinator, concurrency=2)):
+    with running(Worker(queue.coordinator, processes=0, concurrency=2)):
         until(lambda: len(started) == 2)
         away.set()
         gate.set()
@@ -294,7 +294,7 @@ def test_what_a_repeat_of_an_unanswered_turn_acks_is_acked_once(queue: Queue, mo
         return answer
 
     monkeypatch.setattr(queue.coordinator, "turn", turn_and_eat_the_answer)
-    worker = Worker(queue.coordinator, concurrency=3, max_jobs=20)
+    worker = Worker(queue.coordinator, processes=0, concurrency=3, max_jobs=20)
     with running(worker):
         until(lambda: queue.raw.hlen(queue.keys.jobs) == 0)
 

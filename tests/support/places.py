@@ -120,7 +120,7 @@ class Places:
 
     def letters_until(self, ids: Sequence[str], until_ms: int | None) -> list[str]:
         letters = [(job_id, self.letters.get(job_id)) for job_id in dict.fromkeys(ids)]
-        until_ms = self.now_ms if until_ms is None else until_ms
+        until_ms = 2**53 if until_ms is None else until_ms
         return [job_id for job_id, letter in letters if letter and letter["buried_at_ms"] <= until_ms]
 
     def remove_letter(self, job_id: str) -> dict[str, Any]:

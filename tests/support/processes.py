@@ -55,8 +55,11 @@ class Live:
         }  # fmt: skip
         with (self.folder / f"log{len(self.processes)}").open("wb") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "django", command, *args], cwd=ROOT, env=environment,
-                stdout=log if stdout is None else stdout, stderr=log,
+                [sys.executable, "-m", "django", command, *args],
+                cwd=ROOT,
+                env=environment,
+                stdout=log if stdout is None else stdout,
+                stderr=log,
             )
         self.processes.append(process)
         return process

@@ -95,9 +95,7 @@ def test_a_unix_socket_is_a_server_too(tmp_path):
 
 @pytest.mark.parametrize("given", [None, 7])
 def test_the_socket_timeout_is_the_configured_one_unless_given(given):
-    options = connect(
-        Settings(url="redis://h", socket_timeout_s=3), socket_timeout_s=given
-    ).get_connection_kwargs()
+    options = connect(Settings(url="redis://h", socket_timeout_s=3), socket_timeout_s=given).get_connection_kwargs()
 
     assert {options["socket_timeout"], options["socket_connect_timeout"]} == {given or 3}
 
@@ -238,9 +236,7 @@ def sentinel(server, tmp_path):
 def test_a_server_is_found_through_its_sentinels(server, sentinel):
     settings = Settings(
         url="redis:///5",
-        sentinel=SentinelSettings(
-            hosts=(("127.0.0.1", 1), ("127.0.0.1", sentinel)), service="queue", password="watch"
-        ),
+        sentinel=SentinelSettings(hosts=(("127.0.0.1", 1), ("127.0.0.1", sentinel)), service="queue", password="watch"),
     )
     with connect(settings) as client, derive(client, socket_timeout_s=1) as derived:
         assert [each.client_info()["db"] for each in (client, derived)] == [5, 5]
@@ -327,10 +323,7 @@ def test_a_server_without_persistence_is_warned_of(server):
 def test_a_server_that_evicts_is_a_fault():
     with ValkeyServer(config={"maxmemory-policy": "allkeys-lru", "appendonly": "yes"}) as server:
         assert report_of(server) == Report(
-            faults=(
-                "maxmemory-policy is allkeys-lru, which drops jobs when memory is short;"
-                " set it to noeviction",
-            )
+            faults=("maxmemory-policy is allkeys-lru, which drops jobs when memory is short; set it to noeviction",)
         )
 
 
@@ -378,9 +371,7 @@ def test_a_missing_password_is_a_fault(server, user):
 def test_a_database_that_is_not_there_is_a_fault(server):
     settings = Settings(url=f"redis://127.0.0.1:{server.port}/999")
     with connect(settings) as client:
-        assert check_server(client, settings).faults == (
-            "the server refuses the connection: DB index is out of range",
-        )
+        assert check_server(client, settings).faults == ("the server refuses the connection: DB index is out of range",)
 
 
 @pytest.mark.parametrize("rights", [("~*", "+@all", "-eval"), ("~{other}:*", "+@all")])
@@ -403,9 +394,7 @@ def test_a_server_that_hides_its_facts_is_warned_of(server, user):
     name = user("~*", "+@all", "-info")
 
     assert report_of(server, username=name, password="geheim") == Report(
-        warnings=(
-            "INFO is refused: version, maxmemory-policy and persistence could not be checked; allow +info",
-        )
+        warnings=("INFO is refused: version, maxmemory-policy and persistence could not be checked; allow +info",)
     )
 
 

@@ -30,9 +30,7 @@ json_values = st.recursive(
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(exclude_categories=["Cs"]))
     | st.sampled_from([',"payload":', '"payload":{', "}", '"']),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3) | st.just("payload"), inner)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3) | st.just("payload"), inner),
     max_leaves=10,
 )
 words = st.text(

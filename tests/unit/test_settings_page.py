@@ -12,11 +12,7 @@ from priqueue import checks
 from priqueue.conf import Sentinel, Settings, Slo, Tls
 
 PAGE = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
-ROWS = [
-    [cell.strip() for cell in line.strip("|").split("|")]
-    for line in PAGE.splitlines()
-    if line.startswith("| `")
-]
+ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line.startswith("| `")]
 SETTINGS = {cells[0].strip("`"): cells[2] for cells in ROWS if re.fullmatch(r"`[A-Z_]+`", cells[0])}
 SLO = {cells[0].strip("`"): cells[1] for cells in ROWS if re.fullmatch(r"`[a-z_]+`", cells[0])}
 WORDS = {"none": None, "derived": (), "see below": Slo()}

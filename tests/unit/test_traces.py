@@ -301,9 +301,7 @@ def test_of_endless_causes_the_newest_are_kept_and_it_says_so():
 def test_a_group_tells_its_first_members_and_how_many_are_left_out():
     traceback = traces.render(ExceptionGroup("many", [ValueError(str(n)) for n in range(1_000)]))[2]
 
-    assert traceback.startswith(
-        "ExceptionGroup: many (1000 sub-exceptions)\n  1 of 1,000:\n    ValueError: 0\n"
-    )
+    assert traceback.startswith("ExceptionGroup: many (1000 sub-exceptions)\n  1 of 1,000:\n    ValueError: 0\n")
     assert traceback.endswith("  20 of 1,000:\n    ValueError: 19\n  … 980 exceptions left out …\n")
 
 
