@@ -53,7 +53,8 @@ from priqueue.jobs import Job, JobStatus
 
 __all__ = [
     "Bury", "ConfigurationError", "InvalidCaller", "InvalidDelay", "InvalidLane", "InvalidPayload", "Job",
-    "JobStatus", "LeaseLost", "NotHandedOver", "PayloadTooLarge", "PriqueueError", "QueueFull", "QueueUnavailable", "RateLimited",
-    "Retry", "Timeout", "UnknownHandler", "WorkerDraining", "WorkerNotRegistered", "acting_as", "aenqueue", "cancel",
-    "current_job", "enqueue", "enqueue_many", "get", "job", "stats",
+    "JobStatus", "LeaseLost", "NotHandedOver", "PayloadTooLarge", "PriqueueError", "QueueFull",
+    "QueueUnavailable", "RateLimited", "Retry", "Timeout", "UnknownHandler", "WorkerDraining",
+    "WorkerNotRegistered", "acting_as", "aenqueue", "cancel", "current_job", "enqueue", "enqueue_many", "get",
+    "job", "stats",
 ]  # fmt: skip
