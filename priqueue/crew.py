@@ -28,7 +28,8 @@ class Crew:
         self._threads = threads
         self._tell = tell
         self._max_jobs = max_jobs
-        self.members: list[Place] = [] if processes else [Here(threads, settings, tell)]
+        self._settings = settings
+        self.members: list[Place] = []
         self.alone: dict[Place, float] = {}  # with one suspect, and since when
         self._leaving: set[Place] = set()
         self._failed_starts = 0
@@ -56,6 +57,7 @@ class Crew:
     def keep_up(self, extra: int) -> None:
         """Start who is missing, with ``extra`` beyond the usual number; let go who has done its share, once empty."""
         if not self._processes:
+            self.members = self.members or [Here(self._threads, self._settings, self._tell)]
             return
         wanted = self._processes + extra
         staying = [place for place in self.members if not self._is_done(place)]

@@ -57,7 +57,7 @@ class Worker:
         self.id = worker_id or new_worker_id()
         self.lanes = lanes or self._settings.lane_names
         self.concurrency = concurrency or self._settings.concurrency
-        self.processes = self._settings.processes if processes is None else processes
+        self.processes = min(self.concurrency, self._settings.processes if processes is None else processes)
         self._burst = burst
         # Children are replaced after so many jobs; threads of this process cannot be, so the worker itself ends.
         self._jobs_left = None if self.processes else max_jobs

@@ -57,10 +57,10 @@ def test_its_tables_name_every_option_of_a_handler_and_of_enqueue():
     assert HandlerOptions.__annotations__.keys() | EnqueueOptions.__annotations__.keys() <= rows()
 
 
-def test_its_table_names_every_error_but_bases_and_the_two_a_handler_raises():
+def test_its_table_names_every_error_but_the_two_a_handler_raises():
     raised = {name for name, value in vars(exceptions).items() if inspect.isclass(value)}
 
-    assert raised - rows() == {"PriqueueError", "NotHandedOver", "Retry", "Bury"}
+    assert raised - rows() == {"PriqueueError", "Retry", "Bury"}
 
 
 @pytest.mark.parametrize("kind", [Job, JobStatus])
