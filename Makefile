@@ -1,14 +1,16 @@
 # Every target makes the virtual environment it needs. `make demo` and `make test` are all a newcomer has to know.
 #   make demo [ARGS=--once]   make test   make lint   make format   make types   make clean
+#   make chaos [TABLE=FILE]: every fault of docs/reliability.md, done on purpose; the table of figures goes to the file
 # PYTHON=… chooses the Python (3.11 or newer), VENV=… the environment's folder, ARGS=… goes to the demo or to pytest.
 
 PYTHON ?= python3
 VENV ?= .venv
+TABLE ?= build/chaos.md
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE ?= 1
 
-.PHONY: demo test lint format types clean
+.PHONY: demo test chaos lint format types clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.for-demo
@@ -16,6 +18,9 @@ demo: $(VENV)/.for-demo
 
 test: lint types
 	$(BIN)/python -m pytest $(ARGS)
+
+chaos: $(VENV)/.for-dev
+	$(BIN)/python -m pytest tests/faults tests/field -m '' --table $(TABLE) $(ARGS)
 
 lint: $(VENV)/.for-dev
 	$(BIN)/ruff check .

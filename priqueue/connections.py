@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.db import close_old_connections, connections, reset_queries
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 
 @contextmanager
@@ -25,11 +26,19 @@ def tidy() -> None:
     reset_queries()
     for connection in connections.all(initialized_only=True):
         if connection.in_atomic_block:
-            # Closing alone would leave the wrapper marked as inside of a transaction; the next job gets a new one.
-            connection.run_on_commit.clear()
-            connection.in_atomic_block = False
-            connection.savepoint_ids.clear()
-            connection.atomic_blocks.clear()
-            connection.needs_rollback = False
-            connection.close()
+            _drop(connection)
+        # The server may have closed it while this thread had nothing to do: the next job's first query finds out
+        # before it is sent. It costs a round trip per job that uses the database, and only where connections are kept.
+        connection.health_check_enabled = True  # type: ignore[attr-defined]
     close_old_connections()
+
+
+def _drop(connection: BaseDatabaseWrapper) -> None:
+    """Close a connection with an open transaction, so that the next job gets a new one.
+
+    ``close`` alone would leave it marked as inside of that transaction, and one that the handler closed itself broken.
+    """
+    connection.in_atomic_block = connection.closed_in_transaction = connection.needs_rollback = False
+    connection.savepoint_ids.clear()
+    connection.atomic_blocks.clear()
+    connection.close()

@@ -1,9 +1,10 @@
 """Events: every transition is said once, as a signal; logs and metrics listen. The core formats nothing.
 
 Receivers get keyword arguments as listed. They are called in the process that made the change, after it, and one
-that raises is logged by Django and disturbs nobody.
+that raises is logged by Django and disturbs nobody; nor does a log that raises in its turn.
 """
 
+from contextlib import suppress
 from typing import Any
 
 from django.dispatch import Signal
@@ -34,4 +35,5 @@ loop_failed = Signal()  # loop, error, wait_s
 def send(signal: Signal, **what: Any) -> None:
     """Tell the listeners; with none, this costs next to nothing."""
     if signal.receivers:
-        signal.send_robust(None, **what)
+        with suppress(Exception):  # the transition is done: whoever tells of it must not be kept from going on
+            signal.send_robust(None, **what)

@@ -82,7 +82,7 @@ def execute(claim: Claim, settings: Settings, lease_lost: Callable[[], bool] = l
         handler, arguments = _prepared(claim)
         with _inside(claim, lease_lost):
             result = asyncio.run(handler.function(**arguments)) if handler.is_async else handler.function(**arguments)
-        _refuse_coroutine(handler, result)
+        _refuse_unrun(handler, result)
         return Outcome(claim=claim, verdict=Verdict.ACK, run_s=monotonic_s() - started_s)
     except BaseException as error:  # a SystemExit would end this thread silently and cost the worker a slot
         return failed(claim, error, settings, monotonic_s() - started_s)
@@ -94,7 +94,8 @@ async def execute_async(claim: Claim, settings: Settings, lease_lost: Callable[[
     try:
         handler, arguments = _prepared(claim)
         with _inside(claim, lease_lost):
-            await handler.function(**arguments)
+            result = await handler.function(**arguments)
+        _refuse_unrun(handler, result)
         return Outcome(claim=claim, verdict=Verdict.ACK, run_s=monotonic_s() - started_s)
     except BaseException as error:
         return failed(claim, error, settings, monotonic_s() - started_s)
@@ -114,7 +115,8 @@ def failed(claim: Claim, error: BaseException, settings: Settings, run_s: float 
     decision = retry.decide(
         claim.attempt,
         error,
-        max_attempts=claim.job.max_attempts,
+        # Code that is missing may come with the deploy that is under way: a job with one attempt must live to see it.
+        max_attempts=claim.job.max_attempts if handler else max(claim.job.max_attempts, settings.max_attempts),
         backoff=handler.backoff if handler else None,
         limits=settings,
     )
@@ -141,7 +143,10 @@ def _inside(claim: Claim, lease_lost: Callable[[], bool]) -> Iterator[None]:
         _current.reset(reset)
 
 
-def _refuse_coroutine(handler: AnyHandler, result: Any) -> None:
-    if inspect.iscoroutine(result):
-        result.close()
-        raise TypeError(f"handler {handler.name} returned a coroutine that nobody awaited: declare it async def")
+def _refuse_unrun(handler: AnyHandler, result: Any) -> None:
+    """Raise TypeError for a result in which the work still waits for somebody to run it: it must not count as done."""
+    if inspect.iscoroutine(result) or inspect.isgenerator(result) or inspect.isasyncgen(result):
+        kind = type(result).__name__
+        if inspect.iscoroutine(result):
+            result.close()
+        raise TypeError(f"handler {handler.name} returned a {kind} that nobody ran: await it, or go through it")

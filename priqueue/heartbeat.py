@@ -30,7 +30,8 @@ class Heartbeat:
         self._held = held
         self._register = register
         self._lost = lost
-        self.loop = Loop("heartbeat", self.run_once)
+        # After an outage the sweeper waits for the length of one lease: this has to beat before that.
+        self.loop = Loop("heartbeat", self.run_once, longest_backoff_s=coordinator.settings.heartbeat_s)
 
     def run_once(self) -> float:
         """Beat once; return the seconds until the next beat."""

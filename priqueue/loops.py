@@ -11,21 +11,24 @@ from collections.abc import Callable
 
 from priqueue import events
 
-_FIRST_BACKOFF_S, _LONGEST_BACKOFF_S = 0.1, 2.0
+# Whoever waits is to be back within 2 s of the queue answering; the rest is for connecting and the call itself.
+_FIRST_BACKOFF_S, _LONGEST_BACKOFF_S = 0.1, 1.5
 
 
-def backoff_s(failures: int) -> float:
-    """Return how long to wait after so many failures in a row: doubling, with jitter, 2 s at most."""
-    longest_s = min(_FIRST_BACKOFF_S * 2.0 ** min(failures - 1, 10), _LONGEST_BACKOFF_S)
+def backoff_s(failures: int, longest_s: float = _LONGEST_BACKOFF_S) -> float:
+    """Return how long to wait after so many failures in a row: doubling, with jitter, 1.5 s at most."""
+    longest_s = min(_FIRST_BACKOFF_S * 2.0 ** min(failures - 1, 10), longest_s)
     return longest_s * random.uniform(0.5, 1)  # noqa: S311 (spreads the processes, hides nothing)
 
 
 class Loop:
     """Calls ``run_once`` until it is stopped."""
 
-    def __init__(self, name: str, run_once: Callable[[], float]) -> None:
+    def __init__(self, name: str, run_once: Callable[[], float], longest_backoff_s: float = _LONGEST_BACKOFF_S) -> None:
         self.name = name
         self._run_once = run_once
+        self._longest_backoff_s = min(longest_backoff_s, _LONGEST_BACKOFF_S)
+        self._needed: list[threading.Thread] = []
         #: called after each turn, for a probe that asks whether the loop still turns
         self.turned: Callable[[], None] = lambda: None
         # Not an Event: a signal handler that sets one while its own thread holds the Event's lock waits for ever.
@@ -36,16 +39,26 @@ class Loop:
         """Run until ``stop`` is called."""
         failures = 0
         while not self.stopped:
+            self._look_after()
             try:
                 wait_s, failures = self._run_once(), 0
             except Exception as error:  # a duty that ends on its first fault would be missed by everybody
                 failures += 1
-                wait_s = backoff_s(failures)
+                wait_s = backoff_s(failures, self._longest_backoff_s)
                 if not self.stopped:
                     events.send(events.loop_failed, loop=self.name, error=error, wait_s=wait_s)
             self.turned()
             if not self.stopped:
                 self.wait(wait_s)
+
+    def needs(self, thread: threading.Thread) -> None:
+        """End the process, with exit code 1, should this thread end before the loop is stopped."""
+        self._needed.append(thread)
+
+    def _look_after(self) -> None:
+        for thread in self._needed:
+            if not thread.is_alive():
+                raise SystemExit(f"{self.name} ends: the thread {thread.name} is dead")
 
     def wait(self, seconds: float) -> None:
         """Wait until woken or stopped, ``seconds`` at most. What woke it earlier counts."""

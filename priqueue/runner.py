@@ -10,6 +10,7 @@ import ctypes
 import queue
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from asgiref.sync import sync_to_async
 
@@ -86,8 +87,14 @@ class Coroutines:
         """Run a claim beside the others."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-            threading.Thread(target=self._loop.run_forever, name="coroutines", daemon=True).start()
+            threading.Thread(target=self._turn, args=(self._loop,), name="coroutines", daemon=True).start()
         self._loop.call_soon_threadsafe(self._begin, claim, lease_lost)
+
+    def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Run the loop for good: a SystemExit in a task that a handler started, or a ``stop``, would end it for all."""
+        while not loop.is_closed():
+            with suppress(BaseException):
+                loop.run_forever()
 
     def interrupt(self, key: Key) -> None:
         """Cancel a run, if it still goes on."""

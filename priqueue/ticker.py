@@ -24,7 +24,7 @@ class Ticker:
 
     def run(self) -> None:
         """Run until stopped."""
-        self._listener.start()
+        self.loop.needs(self._listener.start())
         try:
             self.loop.run()
         finally:

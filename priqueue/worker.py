@@ -98,7 +98,7 @@ class Worker:
         self._listen(self._limit(0) > 0)
         if not self._pool.occupied and (self._jobs_left == 0 or (self._burst and is_empty)):
             self.loop.stop()
-        return 0 if self._settler.number_done else min(self._pool.next_look_s(), self._settings.pull_timeout_s)
+        return 0 if self._settler.number_done else min(self._pool.next_look_s(), self._coordinator.tokens_reliable_s)
 
     def _watch(self) -> None:
         """End this process, in order, when it is not whole any more: somebody will start a new one."""

@@ -58,9 +58,10 @@ def connect(settings: Settings, *, socket_timeout_s: float | None = None) -> Red
     return Redis.from_pool(ConnectionPool(**options))
 
 
-def derive(client: Redis, *, socket_timeout_s: float) -> Redis:
+def derive(client: Redis, *, socket_timeout_s: float, connect_timeout_s: float | None = None) -> Redis:
     """Return a client of the same server that has a pool of its own and never repeats a call.
 
+    ``connect_timeout_s`` is how long it may take to connect, or to be told where, ``socket_timeout_s`` when not given.
     Raises ConfigurationError for what is no ``redis.Redis``, such as a cluster client.
     """
     pool = getattr(client, "connection_pool", None)
@@ -68,10 +69,11 @@ def derive(client: Redis, *, socket_timeout_s: float) -> Redis:
         raise ConfigurationError(f"{type(client).__name__} is no client of one server; use redis.Redis")
     options = {name: value for name, value in pool.connection_kwargs.items() if name not in _OWN}
     options |= _without_retries(socket_timeout_s) | {"connection_class": pool.connection_class}
+    options["socket_connect_timeout"] = connect_timeout_s or socket_timeout_s
     if not isinstance(pool, SentinelConnectionPool):
         return Redis.from_pool(ConnectionPool(**options))
     manager = copy.copy(pool.sentinel_manager)
-    manager.sentinels = [derive(each, socket_timeout_s=socket_timeout_s) for each in manager.sentinels]
+    manager.sentinels = [derive(each, socket_timeout_s=options["socket_connect_timeout"]) for each in manager.sentinels]
     copied = SentinelConnectionPool(pool.service_name, manager, **options)
     return Redis.from_pool(copied)
 

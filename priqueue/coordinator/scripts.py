@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha1
 from importlib import resources
+from math import inf
 from typing import Any
 
 from redis import Redis
@@ -17,6 +18,7 @@ from redis.exceptions import (
     AuthenticationError,
     ClusterDownError,
     ConnectionError,
+    NoPermissionError,
     NoScriptError,
     OutOfMemoryError,
     ReadOnlyError,
@@ -30,10 +32,14 @@ from priqueue.coordinator.keys import Keys
 from priqueue.exceptions import PriqueueError, QueueFull, QueueUnavailable
 
 _PRELUDE = ("basics", "checks", "leases", "letters", "picker", "answers")
-# A server that is busy, loading, without its master or without replicas: in a moment the same call may succeed.
+# A server that is busy, loading, without its master, without replicas or with a full disk, or whose scripts are being
+# flushed: in a moment the same call may succeed.
 # The client has classes for some of these, and takes the word off their message; the others keep it.
-_PASSING = (ConnectionError, TimeoutError, ReadOnlyError, ClusterDownError, TryAgainError)
-_PASSING_WORDS = ("BUSY", "NOREPLICAS", "UNKILLABLE")
+_PASSING = (ConnectionError, TimeoutError, ReadOnlyError, ClusterDownError, TryAgainError, NoScriptError)
+_PASSING_WORDS = ("BUSY", "MISCONF", "NOREPLICAS", "UNKILLABLE", "UNBLOCKED")
+# Wrong credentials and rights stay wrong until a person changes them. Then the same call succeeds, so it is no fault of
+# the call, and what it was to settle is kept.
+_REFUSES_US = (AuthenticationError, NoPermissionError)
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 0.5
 
 
@@ -78,6 +84,8 @@ class Scripts:
         self._deadline_s = deadline_s
         self._now_ms = now_ms
         self._with_header = "fakeredis" not in client.connection_pool.connection_class.__module__
+        #: when a call last got no answer, or one that is none
+        self.troubled_at_s = -inf
         self._sha: dict[str, str] = {}
         self._keys_of: dict[tuple[str, ...], list[str]] = {}
 
@@ -93,6 +101,8 @@ class Scripts:
             try:
                 return self._send(calls, repeat)
             except RedisError as error:
+                self.troubled_at_s = clock.monotonic_s()
+                leave_demoted(self._client, error)
                 if not may_pass(error) or clock.monotonic_s() + pause_s > give_up_at_s:
                     raise translated(error) from error
             clock.pause(pause_s * random.uniform(0.5, 1))  # noqa: S311 (spreads the callers, hides nothing)
@@ -143,13 +153,24 @@ class Scripts:
 
     def _load(self) -> None:
         """Load every script: a server that knows some of ours and not others would run a round trip out of order."""
+        pipeline = self._client.pipeline(transaction=False)
         for name in names():
-            self._client.execute_command("SCRIPT LOAD", source(name, self._with_header))
+            pipeline.execute_command("SCRIPT LOAD", source(name, self._with_header))
+        pipeline.execute()
+
+
+def leave_demoted(client: "Redis", error: RedisError) -> None:
+    """Drop a client's connections when the server behind them says that it is the primary no more.
+
+    A connection that outlived a failover would be refused for ever, though the address leads elsewhere by now.
+    """
+    if isinstance(error, ReadOnlyError) or str(error).startswith("NOREPLICAS"):
+        client.connection_pool.disconnect(inuse_connections=False)
 
 
 def may_pass(error: RedisError) -> bool:
     """Return whether the same call may succeed in a moment, without anybody changing anything."""
-    if isinstance(error, AuthenticationError):
+    if isinstance(error, _REFUSES_US):
         return False
     return isinstance(error, _PASSING) or str(error).startswith(_PASSING_WORDS)
 
@@ -162,4 +183,6 @@ def translated(error: RedisError) -> PriqueueError:
         return QueueFull("the queue's server is at its memory limit and takes no more jobs")
     if isinstance(error, AuthenticationError):
         return QueueUnavailable("the queue's server refused the user name or password")
+    if isinstance(error, NoPermissionError):
+        return QueueUnavailable(f"the queue's server refused a right: {error}")
     return PriqueueError(f"the queue's server refused a call: {error}")

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from redis import Redis
-from redis.exceptions import RedisError
 from uuid_utils import uuid4
 
 from priqueue.callers import check_word
@@ -26,7 +25,8 @@ from priqueue.conf import Settings
 from priqueue.coordinator import calls
 from priqueue.coordinator.connection import derive
 from priqueue.coordinator.keys import FORGET_AFTER_MS, Keys
-from priqueue.coordinator.scripts import Call, Scripts, translated
+from priqueue.coordinator.scripts import Call, Scripts
+from priqueue.coordinator.waiting import Waiting
 from priqueue.exceptions import (
     InvalidCaller,
     InvalidLane,
@@ -65,7 +65,7 @@ class Coordinator:
         self.clock = clock
         # Clients of our own: one that is handed to us may repeat calls behind our back, or give up on long waits.
         self.client = derive(client, socket_timeout_s=settings.socket_timeout_s)
-        self._waiting = derive(client, socket_timeout_s=settings.pull_timeout_s + 2)
+        self._waiting = Waiting(client, settings)
         self._scripts = Scripts(
             self.client, self.keys, audit=settings.audit, deadline_s=2 * settings.socket_timeout_s, now_ms=clock
         )
@@ -160,19 +160,16 @@ class Coordinator:
 
         Who takes a token and does not claim has to ``wake`` the lanes again.
         """
-        return self._wait([self.keys.wake(lane) for lane in lanes], timeout_s)
+        return self._waiting.pop([self.keys.wake(lane) for lane in lanes], timeout_s)
 
     def wait_for_due(self, timeout_s: float) -> bool:
         """Wait until an earlier due time than the earliest may have come in, ``timeout_s`` at most."""
-        return self._wait([self.keys.wake_ticker], timeout_s)
+        return self._waiting.pop([self.keys.wake_ticker], timeout_s)
 
-    def _wait(self, keys: Sequence[str], timeout_s: float) -> bool:
-        # The server serves time-outs ten times a second, and 0 would mean for ever.
-        timeout_s = min(max(timeout_s, 0.01), self.settings.pull_timeout_s)
-        try:
-            return self._waiting.blpop(keys, timeout=timeout_s) is not None
-        except RedisError as error:
-            raise translated(error) from error
+    @property
+    def tokens_reliable_s(self) -> float:
+        """How long one may wait for a token without asking for work: PULL_TIMEOUT_S; 1 s for a while after trouble."""
+        return self._waiting.reliable_s(self._scripts.troubled_at_s)
 
     def wake(self, lanes: Iterable[str]) -> None:
         """Put back the tokens of those lanes that hold work."""

@@ -234,7 +234,7 @@ class Queue:
 
     def close(self) -> None:
         """Close the connections: those of a loop that refers to itself would be closed by nobody."""
-        for client in (self.coordinator.client, self.coordinator._waiting, self.inspector._client):
+        for client in (self.coordinator.client, self.coordinator._waiting._client, self.inspector._client):
             client.close()
 
 

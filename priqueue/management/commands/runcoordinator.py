@@ -28,6 +28,7 @@ class Both:
     def run(self) -> None:
         """Run both until stopped."""
         thread = self._sweeper.loop.start()
+        self.loop.needs(thread)
         self._ticker.run()
         thread.join()
 
