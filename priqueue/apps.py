@@ -5,7 +5,6 @@ from django.core import checks
 from django.utils.module_loading import autodiscover_modules
 
 from priqueue import logs
-from priqueue.checks import check_configuration, check_handlers
 
 
 class PriqueueConfig(AppConfig):
@@ -16,7 +15,11 @@ class PriqueueConfig(AppConfig):
 
     def ready(self) -> None:
         """Import every ``jobs.py``. A broken one raises: without its handlers a worker buries jobs."""
-        checks.register(check_configuration, "priqueue")
-        checks.register(check_handlers, "priqueue")
+        # Only now: these know the models, which cannot be imported before all apps are there.
+        from priqueue import checks as ours  # noqa: PLC0415
+
+        for check in (ours.check_configuration, ours.check_handlers, ours.check_audit):
+            checks.register(check, "priqueue")
+        checks.register(ours.check_audit_database, "priqueue", checks.Tags.database)
         logs.connect()
         autodiscover_modules("jobs")

@@ -1,14 +1,18 @@
-"""System checks: what the configuration and the handlers tell without asking the server. Codes: docs/settings.md."""
+"""System checks: what configuration, handlers and audit database tell without the queue. Codes: docs/settings.md."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from django.core.checks import CheckMessage, Error, Warning
+from django.db import connections, router
 
 from priqueue import wiring
+from priqueue.audit import rights
 from priqueue.conf import Settings
 from priqueue.exceptions import ConfigurationError, InvalidPayload
+from priqueue.guards import VENDORS
 from priqueue.handlers import AnyHandler, registry
+from priqueue.models import AuditEvent
 
 _SHORTEST_KEY = 16
 _SEE = "docs/settings.md describes every setting."
@@ -26,6 +30,66 @@ def check_configuration(**_: Any) -> list[CheckMessage]:
 def check_handlers(**_: Any) -> list[CheckMessage]:
     """Return one error per handler whose annotations cannot be used: none of its jobs could be enqueued or run."""
     return [error for handler in registry for error in _unusable(handler)]
+
+
+def check_audit(**_: Any) -> list[CheckMessage]:
+    """Return an error where the audit log has no database that could keep it."""
+    settings = _audited()
+    return list(_unfit(settings.audit_database)) if settings else []
+
+
+def check_audit_database(databases: Collection[str] | None = None, **_: Any) -> list[CheckMessage]:
+    """Return warnings about the audit log's table, asked only when its database is to be asked."""
+    settings = _audited()
+    if not settings or settings.audit_database not in (databases or ()) or list(_unfit(settings.audit_database)):
+        return []
+    return list(_table_warnings(settings.audit_database))
+
+
+def _audited() -> Settings | None:
+    """Return the settings where they are sound and switch auditing on."""
+    try:
+        settings = wiring.settings()
+    except ConfigurationError:  # told by another check
+        return None
+    return None if settings.audit == "off" else settings
+
+
+def _unfit(alias: str) -> Iterator[CheckMessage]:
+    if alias not in connections.settings:
+        yield Error(
+            f"PRIQUEUE['AUDIT_DATABASE']: DATABASES has no {alias!r}",
+            hint=f"Choose from {', '.join(connections.settings)}.",
+            id="priqueue.E003",
+        )
+    elif connections[alias].vendor not in VENDORS:
+        yield Error(
+            f"PRIQUEUE['AUDIT_DATABASE']: {connections[alias].display_name} cannot keep the audit log append-only",
+            hint="Use PostgreSQL (or SQLite, to try it), or switch it off with AUDIT 'off'.",
+            id="priqueue.E004",
+        )
+    elif router.db_for_write(AuditEvent) != alias:
+        yield Error(
+            f"PRIQUEUE['AUDIT_DATABASE']: nothing keeps the audit log on {alias!r}",
+            hint='Add "priqueue.routers.AuditRouter" to DATABASE_ROUTERS, before other routers.',
+            id="priqueue.E005",
+        )
+
+
+def _table_warnings(alias: str) -> Iterator[CheckMessage]:
+    if not rights.has_table(alias):
+        # The first migration of all is about to make it.
+        if rights.is_migrated(alias):
+            hint = f"Run manage.py migrate --database {alias}; until then events wait in the queue's memory."
+            yield Warning(f"The audit log's table is missing in {alias!r}.", hint=hint, id="priqueue.W005")
+        return
+    found = rights.too_many(alias) if connections[alias].vendor == "postgresql" else []
+    if found:
+        yield Warning(
+            f"The application could rewrite the audit log: its role on {alias!r} {', '.join(found)}.",
+            hint="docs/audit.md: give AUDIT_DATABASE a role of its own, made fit by manage.py auditgrants.",
+            id="priqueue.W004",
+        )
 
 
 def _unusable(handler: AnyHandler) -> Iterator[CheckMessage]:

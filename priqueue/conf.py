@@ -174,7 +174,7 @@ class Settings:
     max_ready: Annotated[int | None, _only(None, "limits no lane; leave it out")] = None
     enqueue_on_commit: Annotated[bool, Field(strict=True)] = True
     rate_limit: Annotated[str | None, _only(None, "limits no caller; leave it out")] = None
-    audit: Literal["all", "callers", "off"] = "off"
+    audit: Literal["all", "callers", "off"] = "all"
     audit_database: _Name = "default"
     audit_redact: tuple[_Name, ...] = ()
     signing_keys: Annotated[tuple[bytes, ...], BeforeValidator(_keys)] = field(default=(), repr=False)

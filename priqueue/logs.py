@@ -151,6 +151,19 @@ def _failed(worker_id: str, fault: str, **_: Any) -> None:
     _log(logging.CRITICAL, "worker_failed", "worker %s ends: %s", worker_id, fault, worker=worker_id, reason=fault)
 
 
+def _audit_stored(number: int, **_: Any) -> None:
+    _log(logging.DEBUG, "audit", "stored %d audit events", number, number=number)
+
+
+def _audit_marked(rows: list[Any], **_: Any) -> None:
+    for row in rows:
+        level = logging.ERROR if "conflict" in row.mark else logging.WARNING
+        _log(
+            level, "audit", "audit event %s of %s is marked: %s", row.stream_id, row.job or row.caller, row.mark,
+            job_id=row.job, reason=row.mark,
+        )  # fmt: skip
+
+
 def _loop_failed(loop: str, error: Exception, wait_s: float, **_: Any) -> None:
     _log(
         logging.ERROR, "loop_failed", "%s failed, goes on in %.1f s: %s: %s", loop, wait_s, type(error).__name__,
@@ -179,5 +192,7 @@ _LISTENERS: dict[Signal, Callable[..., None]] = {
     events.worker_draining: _draining,
     events.worker_left: _left,
     events.worker_failed: _failed,
+    events.audit_stored: _audit_stored,
+    events.audit_marked: _audit_marked,
     events.loop_failed: _loop_failed,
 }

@@ -13,7 +13,7 @@ from django.conf import settings as django_settings
 from django.core.signals import setting_changed
 
 from priqueue.conf import Settings
-from priqueue.coordinator import Coordinator, Inspector
+from priqueue.coordinator import Coordinator, Inspector, Outbox
 from priqueue.coordinator.connection import connect
 
 _replacement: Coordinator | None = None
@@ -41,6 +41,12 @@ def inspector() -> Inspector:
     """Return a reader of this process's queue. Raises ConfigurationError."""
     found = coordinator()
     return Inspector(found.client, found.settings, found.clock)
+
+
+def outbox() -> Outbox:
+    """Return what hands on the audit events of this process's queue. Raises ConfigurationError."""
+    found = coordinator()
+    return Outbox(found.client, found.settings)
 
 
 @contextmanager

@@ -1,7 +1,11 @@
-"""The only code that knows Redis. ``Coordinator`` changes the queue, ``Inspector`` and ``Letters`` read it."""
+"""The only code that knows Redis.
+
+``Coordinator`` changes the queue, ``Inspector`` and ``Letters`` read it, ``Outbox`` hands on its audit events.
+"""
 
 from priqueue.coordinator.inspection import Inspector
 from priqueue.coordinator.letters import Letters
+from priqueue.coordinator.outbox import Batch, Entry, Outbox
 from priqueue.coordinator.transitions import Coordinator
 
-__all__ = ["Coordinator", "Inspector", "Letters"]
+__all__ = ["Batch", "Coordinator", "Entry", "Inspector", "Letters", "Outbox"]

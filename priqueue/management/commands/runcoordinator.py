@@ -1,4 +1,4 @@
-"""runcoordinator: ticker and sweeper in one process, for small installations."""
+"""runcoordinator: ticker, sweeper and auditor in one process, for small installations."""
 
 import argparse
 from typing import Any
@@ -6,6 +6,8 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from priqueue import wiring
+from priqueue.management import auditing
+from priqueue.management.beside import Together
 from priqueue.management.duties import (
     add_probe_option,
     fit_coordinator,
@@ -17,41 +19,23 @@ from priqueue.sweeper import Sweeper
 from priqueue.ticker import Ticker
 
 
-class Both:
-    """A ticker and, in a thread beside it, a sweeper."""
-
-    def __init__(self, ticker: Ticker, sweeper: Sweeper) -> None:
-        self._ticker = ticker
-        self._sweeper = sweeper
-        self.loop = ticker.loop
-
-    def run(self) -> None:
-        """Run both until stopped."""
-        thread = self._sweeper.loop.start()
-        self.loop.needs(thread)
-        self._ticker.run()
-        thread.join()
-
-    def stop(self) -> None:
-        """End both. Safe in a signal handler."""
-        self._ticker.stop()
-        self._sweeper.stop()
-
-
 class Command(BaseCommand):
-    """Runs ticker and sweeper until it is stopped. Any number may run at once."""
+    """Runs ticker, sweeper and auditor until it is stopped. Any number may run at once."""
 
-    help = "Run ticker and sweeper in one process. Any number may run."
+    help = "Run ticker, sweeper and auditor in one process. Any number may run."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
+        parser.add_argument("--no-audit", action="store_true", help="store no audit events: runauditor does")
         add_probe_option(parser)
 
     def handle(self, **options: Any) -> None:
         """Run them."""
         coordinator, inspector = fit_coordinator(self.stderr), wiring.inspector()
+        auditor = None if options["no_audit"] else auditing.auditor()
+        others = [Sweeper(coordinator, inspector), *([auditor] if auditor else [])]
         if options["verbosity"]:
-            say(self.stdout, "coordinator: ticker and sweeper running")
-        both = Both(Ticker(coordinator, inspector), Sweeper(coordinator, inspector))
-        touch_with_every_turn(both.loop, options["heartbeat_file"])
-        run_until_stopped(both)
+            say(self.stdout, f"coordinator: ticker{', sweeper and auditor' if auditor else ' and sweeper'} running")
+        together = Together(Ticker(coordinator, inspector), others)
+        touch_with_every_turn(together.loop, options["heartbeat_file"])
+        run_until_stopped(together)

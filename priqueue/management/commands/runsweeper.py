@@ -1,4 +1,4 @@
-"""runsweeper: give back the jobs of lost workers."""
+"""runsweeper: give back the jobs of lost workers and, in a thread beside it, store audit events."""
 
 import argparse
 from typing import Any
@@ -6,6 +6,8 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from priqueue import wiring
+from priqueue.management import auditing
+from priqueue.management.beside import Together
 from priqueue.management.duties import (
     add_probe_option,
     fit_coordinator,
@@ -23,7 +25,8 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
-        parser.add_argument("--once", action="store_true", help="sweep once and end")
+        parser.add_argument("--once", action="store_true", help="sweep once, store no audit events, and end")
+        parser.add_argument("--no-audit", action="store_true", help="store no audit events: runauditor does")
         add_probe_option(parser)
 
     def handle(self, **options: Any) -> None:
@@ -33,7 +36,8 @@ class Command(BaseCommand):
             while sweeper.run_once() == 0:
                 pass
             return
+        auditor = None if options["no_audit"] else auditing.auditor()
         if options["verbosity"]:
-            say(self.stdout, "sweeper: running")
+            say(self.stdout, "sweeper: running" + (", with an auditor" if auditor else ""))
         touch_with_every_turn(sweeper.loop, options["heartbeat_file"])
-        run_until_stopped(sweeper)
+        run_until_stopped(Together(sweeper, [auditor] if auditor else []))

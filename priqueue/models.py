@@ -1,0 +1,65 @@
+"""Models: what the app keeps in a database. So far the audit log, one row per change of the queue.
+
+Rows are only ever added. Triggers (``guards``) see to it, and on PostgreSQL they set id, time and hashes themselves.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+from django.db import models
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class AuditEvent(models.Model):
+    """One change, by whom, to which job. Times are whole ms since 1970, so that no time zone can change a hash."""
+
+    #: without gaps: the number of the row before, and one
+    id = models.BigIntegerField(primary_key=True)
+    #: when the database took it in; on PostgreSQL by the database's own clock
+    stored_ms = models.BigIntegerField()
+    #: when it happened, by the queue server's clock
+    at_ms = models.BigIntegerField()
+    namespace = models.CharField(max_length=64)
+    #: the stream it came through, and its id there
+    epoch = models.CharField(max_length=64)
+    stream_id = models.CharField(max_length=64)
+    action = models.CharField(max_length=32)
+    caller = models.CharField(max_length=200)
+    job = models.CharField(max_length=200)
+    handler = models.CharField(max_length=200)
+    lane = models.CharField(max_length=64)
+    input = models.TextField()
+    outcome = models.CharField(max_length=200)
+    reason = models.TextField()
+    correlation_id = models.CharField(max_length=200)
+    #: what was done to store it: "" as it was, "cleaned", "cut", "extra", "conflict"
+    mark = models.CharField(max_length=64)
+    #: the hash of the row before; 32 zeros in the first
+    previous = models.BinaryField(max_length=32)
+    #: SHA-256 of all of the above, see ``audit.chain``
+    hash = models.BinaryField(max_length=32)
+
+    class Meta:
+        """Nobody is ever allowed to add, change or delete."""
+
+        default_permissions = ("view",)
+        constraints = [
+            models.UniqueConstraint(fields=["namespace", "epoch", "stream_id"], name="priqueue_audit_once"),
+        ]
+        indexes = [
+            models.Index(fields=[name], name=f"priqueue_audit_{name}"[:30])
+            for name in ("job", "correlation_id", "caller", "action", "handler", "at_ms")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.id} {self.action} {self.job or self.lane} by {self.caller}"
+
+    @property
+    def at(self) -> datetime:
+        """When it happened."""
+        return _EPOCH + timedelta(milliseconds=self.at_ms)
+
+    @property
+    def stored_at(self) -> datetime:
+        """When the database took it in."""
+        return _EPOCH + timedelta(milliseconds=self.stored_ms)
