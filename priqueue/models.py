@@ -4,6 +4,7 @@ Rows are only ever added. Triggers (``guards``) see to it, and on PostgreSQL the
 """
 
 from datetime import UTC, datetime, timedelta
+from typing import ClassVar
 
 from django.db import models
 
@@ -38,6 +39,8 @@ class AuditEvent(models.Model):
     previous = models.BinaryField(max_length=32)
     #: SHA-256 of all of the above, see ``audit.chain``
     hash = models.BinaryField(max_length=32)
+
+    objects: ClassVar[models.Manager["AuditEvent"]] = models.Manager()
 
     class Meta:
         """Nobody is ever allowed to add, change or delete."""

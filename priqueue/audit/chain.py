@@ -1,8 +1,8 @@
 """Chain: the hash of a row. It covers all that the row says and the hash of the row before.
 
 The canonical form of a row is the text of its parts in the order of ``PARTS``, each preceded by its length in
-characters and a colon, as in ``2:42``: so no two rows have the same form. Hashes stand in it as hex, numbers in decimal.
-The hash is the SHA-256 of that text in UTF-8. On PostgreSQL ``sql/postgresql.sql`` computes the same.
+characters and a colon, as in ``2:42``: so no two rows have the same form. Hashes stand in it as
+hex, numbers in decimal. The hash is the SHA-256 of that text in UTF-8; on PostgreSQL ``sql/postgresql.sql`` makes it.
 """
 
 from collections.abc import Iterable, Sequence

@@ -13,7 +13,7 @@ from priqueue.models import AuditEvent
 #: what an event says, and a row repeats
 FIELDS = ("action", "caller", "job", "handler", "lane", "input", "outcome", "reason", "correlation_id")
 _KNOWN = frozenset({*FIELDS, "at"})
-_LENGTHS = {name: AuditEvent._meta.get_field(name).max_length for name in FIELDS}
+_LENGTHS = {field.name: field.max_length for field in AuditEvent._meta.fields if field.name in FIELDS}
 _LARGEST = 2**63
 
 

