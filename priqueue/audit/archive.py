@@ -18,7 +18,7 @@ from typing import TextIO
 from django.db import connections
 
 from priqueue.audit import chain
-from priqueue.audit.store import locked
+from priqueue.audit.store import insert, locked
 from priqueue.audit.verify import ARCHIVED, Report, verify
 from priqueue.clock import wall_ms
 from priqueue.exceptions import PriqueueError
@@ -74,14 +74,12 @@ def export(alias: str, wanted: Range, file: Path, progress: Callable[[int], None
 def delete(alias: str, wanted: Range, namespace: str, caller: str, reason: str) -> None:
     """Delete the rows and put on record that it was done. Raises DatabaseError for a role without the right."""
     with locked(alias, patient=True), lifted(alias):
-        rows = AuditEvent.objects.using(alias)
         event = AuditEvent(
             namespace=namespace, epoch=ARCHIVED, stream_id=str(wanted.last_id), at_ms=wall_ms(), action=ARCHIVED,
             caller=caller, input=f"{wanted.last_id} {wanted.hash.hex()}", outcome=f"{wanted.number} rows",
             reason=reason,
         )  # fmt: skip
-        chain.seal([event], rows.order_by("-id").first())
-        rows.bulk_create([event])
+        insert(alias, [event], AuditEvent.objects.using(alias).order_by("-id").first())
         with connections[alias].cursor() as cursor:
             cursor.execute(f"DELETE FROM {TABLE} WHERE id <= %s", [wanted.last_id])  # noqa: S608 (a constant)
 

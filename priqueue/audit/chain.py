@@ -38,9 +38,3 @@ def seal(rows: Iterable[AuditEvent], head: AuditEvent | None) -> None:
         row_id += 1
         row.id, row.previous, row.stored_ms = row_id, previous, stored_ms
         row.hash = previous = digest(previous, row_id, content_of(row))
-
-
-def number(rows: Iterable[AuditEvent]) -> None:
-    """Fill what PostgreSQL's trigger sets anyway."""
-    for row_id, row in enumerate(rows, 1):
-        row.id, row.previous, row.stored_ms, row.hash = row_id, GENESIS, 0, GENESIS
