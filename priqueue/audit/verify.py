@@ -149,5 +149,6 @@ def _diagnosed(rows: "QuerySet[AuditEvent]", row: _Row, head: _Row, following: l
 def _belongs_elsewhere(rows: "QuerySet[AuditEvent]", row: _Row, following: list[_Row]) -> bool:
     if any(row.fits(other.id, other.previous, other.hash) for other in following):
         return True
-    # Moved as a whole: what it was chained to is not gone, it stands elsewhere.
-    return not row.is_whole and rows.filter(hash=row.previous).exclude(id=row.id - 1).exists()
+    # Moved as a whole: it fits the place after what it was chained to, or that of it, where the two were exchanged.
+    before = rows.filter(hash=row.previous).values_list("id", flat=True).first() or 0
+    return any(row.fits(place, row.previous, row.hash) for place in (before, before + 1) if place != row.id)

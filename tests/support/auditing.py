@@ -7,6 +7,7 @@ from django.db import connections
 from priqueue.audit import Auditor
 from priqueue.audit.rows import FIELDS
 from priqueue.coordinator import Batch, Entry, Outbox
+from priqueue.guards import statements
 from priqueue.models import AuditEvent
 from tests.support.databases import ALIAS
 from tests.support.queues import Queue
@@ -67,3 +68,13 @@ def by_force(*statements: str, params: Any = None) -> None:
             cursor.execute("DROP TRIGGER IF EXISTS priqueue_audit_no_delete")
         for statement in statements:
             cursor.execute(statement, params)
+
+
+def guard_again() -> None:
+    """Put the triggers back, as an owner who leaves no trace."""
+    with connections[ALIAS].cursor() as cursor:
+        if connections[ALIAS].vendor == "postgresql":
+            cursor.execute("ALTER TABLE priqueue_auditevent ENABLE TRIGGER USER")
+        else:
+            for statement in statements("sqlite"):
+                cursor.execute(statement)
