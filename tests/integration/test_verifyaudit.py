@@ -60,7 +60,8 @@ def test_an_untouched_log_is_whole_to_its_head() -> None:
     head = rows()[-1]
 
     assert said() == {
-        "ok": True, "checked": 10, "first_id": 1, "last_id": 10, "hash": bytes(head.hash).hex(), "break": None, "exit": 0,
+        "ok": True, "checked": 10, "first_id": 1, "last_id": 10, "hash": bytes(head.hash).hex(), "break": None,
+        "exit": 0,
     }  # fmt: skip
 
 

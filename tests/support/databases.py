@@ -85,14 +85,20 @@ def migrate(alias: str = ALIAS) -> None:
 def placed(settings: dict[str, Any], alias: str = ALIAS) -> Iterator[str]:
     """Let an alias lead to a database inside the block."""
     before = connections.settings
+    _forget(alias)
     connections.settings = connections.configure_settings({**before, alias: settings})
     try:
         yield alias
     finally:
-        connections[alias].close()
-        if hasattr(connections._connections, alias):
-            delattr(connections._connections, alias)
+        _forget(alias)
         connections.settings = before
+
+
+def _forget(alias: str) -> None:
+    """Close this thread's connection, so that the next is made by the settings of then."""
+    if hasattr(connections._connections, alias):
+        connections[alias].close()
+        delattr(connections._connections, alias)
 
 
 def sqlite(folder: Path) -> dict[str, Any]:
