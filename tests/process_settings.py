@@ -16,3 +16,7 @@ LOGGING = {
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
     "root": {"handlers": ["console"], "level": "INFO"},
 }
+if "TEST_AUDIT_DATABASE" in os.environ:
+    DATABASES["audit"] = json.loads(os.environ["TEST_AUDIT_DATABASE"])
+    DATABASE_ROUTERS = ["priqueue.routers.AuditRouter"]
+    PRIQUEUE["AUDIT_DATABASE"] = "audit"

@@ -41,28 +41,37 @@ class Live:
         self.environment: dict[str, str] = {}
         self.processes: list[subprocess.Popen[bytes]] = []
 
+    def keeps_audit_log(self, database: dict[str, Any]) -> None:
+        """Let sweepers started from now on store audit events there. Else the stream is left for tests to read."""
+        self.environment["TEST_AUDIT_DATABASE"] = json.dumps(database, default=str)
+
     def breaks_children(self) -> None:
         """Let the children of workers started from now on fail at import."""
         self.environment["TEST_BREAK_CHILDREN"] = "1"
 
     def start(self, command: str, *args: str, stdout: int | None = None) -> subprocess.Popen[bytes]:
         """Start a management command; its output goes to ``log(process)``."""
-        environment = {
-            **os.environ, "DJANGO_SETTINGS_MODULE": "tests.process_settings", "PYTHONPATH": str(ROOT),
-            "PYTHONUNBUFFERED": "1", "TEST_PRIQUEUE": json.dumps(self.options),
-            "TEST_DATABASE": str(self.folder / "db.sqlite3"), "TEST_HISTORY": str(self.history_path),
-            **self.environment,
-        }  # fmt: skip
+        if command in ("runsweeper", "runcoordinator") and "TEST_AUDIT_DATABASE" not in self.environment:
+            args = (*args, "--no-audit")
         with (self.folder / f"log{len(self.processes)}").open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "django", command, *args],
                 cwd=ROOT,
-                env=environment,
+                env=self.surroundings(),
                 stdout=log if stdout is None else stdout,
                 stderr=log,
             )
         self.processes.append(process)
         return process
+
+    def surroundings(self) -> dict[str, str]:
+        """Return the environment of a process of this queue."""
+        return {
+            **os.environ, "DJANGO_SETTINGS_MODULE": "tests.process_settings", "PYTHONPATH": str(ROOT),
+            "PYTHONUNBUFFERED": "1", "TEST_PRIQUEUE": json.dumps(self.options),
+            "TEST_DATABASE": str(self.folder / "db.sqlite3"), "TEST_HISTORY": str(self.history_path),
+            **self.environment,
+        }  # fmt: skip
 
     def start_worker(self, *args: str) -> subprocess.Popen[bytes]:
         """Start a worker and wait until it is registered."""
