@@ -69,7 +69,8 @@ def counted(live: Live) -> dict[str, int]:
 def faults(live: Live) -> dict[str, object]:
     """Return what is wrong with the rows of a queue at rest; nothing when each transition is there once, in order."""
     kept = rows()
-    actions = Counter(row.action for row in kept)
+    # A job that a crash or a lost worker buried has no second event for that.
+    actions = Counter(row.action for row in kept) | Counter(bury=sum(row.outcome == "dead" for row in kept))
     places = [tuple(map(int, row.stream_id.split("-"))) for row in kept]
     found = {
         "missing": written(live) - len(kept),
