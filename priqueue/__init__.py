@@ -23,6 +23,7 @@ To follow a job's life, read the files in this order:
     sweeper      what follows the loss of a worker
     dead_letters what is kept for a person
     operations   pause, resume, drain
+    audit        from the queue into rows that nobody changes, and the proof of it
 """
 
 from priqueue.callers import acting_as
