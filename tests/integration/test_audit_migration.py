@@ -87,7 +87,7 @@ def test_a_users_test_database_is_made_with_its_own_audit_table(monkeypatch: pyt
     name = connection.settings_dict["NAME"]
     monkeypatch.setitem(django_settings.DATABASES, ALIAS, connection.settings_dict)
 
-    connection.creation.create_test_db(verbosity=0, serialize=False)
+    connection.creation.create_test_db(verbosity=0)
 
     try:
         assert connection.settings_dict["NAME"] == f"test_{name}"
