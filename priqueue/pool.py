@@ -160,7 +160,9 @@ class Pool:
             self._crew.alone.pop(place, None)
             for outcome in value:
                 place.runs.pop(key_of(outcome.claim), None)
-                self._end(self._runs[key_of(outcome.claim)], outcome)
+                run = self._runs.get(key_of(outcome.claim))
+                if run is not None:  # one that was given up and settled may come to an end all the same
+                    self._end(run, outcome)
 
     def _end(self, run: Run, outcome: Outcome) -> None:
         if not run.over:  # a run that was given up may still come to an end by itself

@@ -151,9 +151,9 @@ class Worker:
         events.send(events.worker_registered, worker_id=self.id, lanes=self.lanes, concurrency=self.concurrency)
 
     def _listen(self, listening: bool) -> None:
-        if listening and not self._listening:
+        begins, self._listening = listening and not self._listening, listening
+        if begins:  # not before: it would look, see that it is not to listen yet, and wait for seconds
             self._listener.wake()
-        self._listening = listening
 
     def _listen_once(self) -> float:
         """Wait for a token while a slot is free. One taken in vain is put back: another worker may have room."""
