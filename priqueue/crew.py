@@ -30,7 +30,7 @@ class Crew:
         self._max_jobs = max_jobs
         self._settings = settings
         self.members: list[Place] = []
-        self.alone: dict[Place, float] = {}  # with one suspect, and since when
+        self.alone: dict[Place, float] = {}  # with one suspect, and since when that is held up
         self._leaving: set[Place] = set()
         self._failed_starts = 0
         self.next_start_s = 0.0
@@ -68,7 +68,11 @@ class Crew:
             place.dismiss()
         missing = wanted - len([place for place in self.members if place not in self._leaving])
         for _ in range(missing if monotonic_s() >= self.next_start_s else 0):
-            self.members.append(Child(self._threads, self._tell))
+            try:
+                self.members.append(Child(self._threads, self._tell))
+            except OSError:  # no more processes, memory or files: what the others bring is settled all the same
+                self._note_failed_start()
+                break
 
     def _is_done(self, place: Place) -> bool:
         if self._max_jobs is not None and place.taken >= self._max_jobs:
@@ -87,12 +91,15 @@ class Crew:
         self.alone.pop(place, None)
         self._leaving.discard(place)
         if not place.ready:
-            self._failed_starts += 1
-            self.next_start_s = monotonic_s() + backoff_s(self._failed_starts)
+            self._note_failed_start()
+
+    def _note_failed_start(self) -> None:
+        self._failed_starts += 1
+        self.next_start_s = monotonic_s() + backoff_s(self._failed_starts)
 
     @property
     def fault(self) -> str:
         """Why no child can be had, if so."""
         if self._failed_starts < _MAX_FAILED_STARTS:
             return ""
-        return f"{self._failed_starts} children in a row ended before they were ready: see their output"
+        return f"{self._failed_starts} children in a row were never ready: see their output"

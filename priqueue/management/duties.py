@@ -22,6 +22,7 @@ from priqueue.coordinator import Coordinator
 from priqueue.coordinator.connection import check_server
 from priqueue.exceptions import ConfigurationError, PriqueueError
 from priqueue.loops import Loop
+from priqueue.management import figures
 
 _RELOAD_GRACE_S = 10
 
@@ -49,6 +50,9 @@ def fit_coordinator(stderr: OutputWrapper) -> Coordinator:
         stderr.write(f"warning: {warning}")
     if report.faults:
         raise CommandError("; ".join(report.faults))
+    with contextlib.suppress(PriqueueError):  # a warning, of which the want stops nobody
+        for warning in figures.left_behind(wiring.inspector().stats()):
+            stderr.write(warning)
     return coordinator
 
 

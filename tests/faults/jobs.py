@@ -7,6 +7,7 @@ import resource
 import socket
 import sys
 import threading
+from pathlib import Path
 
 import priqueue
 from tests.shop import history
@@ -14,12 +15,16 @@ from tests.shop import history
 _MARGIN_BYTES = 64 * 1024 * 1024
 
 
+def recurse() -> None:
+    recurse()
+
+
 @priqueue.job(max_attempts=1)
 def raise_one(kind: str) -> None:
     """Raise what ``except Exception`` does not catch, or what is short of memory or of stack."""
     history.write("start")
     if kind == "RecursionError":
-        raise_one.function(kind)
+        recurse()
     if kind == "BaseExceptionGroup":
         raise BaseExceptionGroup("two", [KeyboardInterrupt(), ValueError()])
     raise {
@@ -31,7 +36,9 @@ def raise_one(kind: str) -> None:
 @priqueue.job
 def count_slots() -> None:
     """Write down how many threads for jobs are alive here."""
+    history.write("start")
     history.write("slots", alive=sum(thread.name.startswith("slot-") for thread in threading.enumerate()))
+    history.write("end")
 
 
 @priqueue.job(max_attempts=2, backoff=0.05)
@@ -39,7 +46,7 @@ def devour() -> None:
     """Take memory until there is no more."""
     history.write("start")
     usual = resource.getrlimit(resource.RLIMIT_AS)
-    used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + _MARGIN_BYTES, usual[1]))
     taken = []
     try:
@@ -84,3 +91,12 @@ def fork(how: str) -> None:
     elif how == "lives on":
         threading.Event().wait(60)
         os._exit(0)
+
+
+@priqueue.job(max_attempts=1)
+def fail_late() -> None:
+    """Fail after a second."""
+    history.write("start")
+    threading.Event().wait(1)
+    history.write("end")
+    raise ValueError("no luck")

@@ -45,19 +45,22 @@ class Live:
         """Let the children of workers started from now on fail at import."""
         self.environment["TEST_BREAK_CHILDREN"] = "1"
 
-    def start(self, command: str, *args: str, stdout: int | None = None) -> subprocess.Popen[bytes]:
-        """Start a management command; its output goes to ``log(process)``."""
-        environment = {
+    def environ(self) -> dict[str, str]:
+        """Return the environment in which a process knows this queue."""
+        return {
             **os.environ, "DJANGO_SETTINGS_MODULE": "tests.process_settings", "PYTHONPATH": str(ROOT),
             "PYTHONUNBUFFERED": "1", "TEST_PRIQUEUE": json.dumps(self.options),
             "TEST_DATABASE": str(self.folder / "db.sqlite3"), "TEST_HISTORY": str(self.history_path),
             **self.environment,
         }  # fmt: skip
+
+    def start(self, command: str, *args: str, stdout: int | None = None) -> subprocess.Popen[bytes]:
+        """Start a management command; its output goes to ``log(process)``."""
         with (self.folder / f"log{len(self.processes)}").open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "django", command, *args],
                 cwd=ROOT,
-                env=environment,
+                env=self.environ(),
                 stdout=log if stdout is None else stdout,
                 stderr=log,
             )
