@@ -116,8 +116,7 @@ def failed(claim: Claim, error: BaseException, settings: Settings, run_s: float 
     decision = retry.decide(
         claim.attempt,
         error,
-        # Code that is missing may come with the deploy that is under way: a job with one attempt must live to see it.
-        max_attempts=claim.job.max_attempts if handler else max(claim.job.max_attempts, settings.max_attempts),
+        max_attempts=claim.job.max_attempts,
         backoff=handler.backoff if handler else None,
         limits=settings,
     )

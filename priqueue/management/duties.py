@@ -88,7 +88,11 @@ def run_until_stopped(duty: Duty) -> None:
 
 
 def _run_with_signals(duty: Duty) -> None:
+    stopped = False
+
     def stop(_number: int, _frame: FrameType | None) -> None:
+        nonlocal stopped
+        stopped = True
         duty.stop()
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -96,7 +100,8 @@ def _run_with_signals(duty: Duty) -> None:
         duty.run()
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            # Once stopped, the process ends: one more signal now is not to end it with an exit code of its own.
+            signal.signal(number, signal.SIG_IGN if stopped else handler)
 
 
 def _run_beside_the_main_thread(duty: Duty) -> None:

@@ -48,6 +48,23 @@ def test_the_first_signal_to_a_worker_that_drains_already_leaves_its_jobs_the_gr
     assert len(live.history("end")) == 1
 
 
+def test_any_number_of_signals_leave_the_exit_code_alone(live: Live) -> None:
+    live.options["SHUTDOWN_GRACE_S"] = 1
+    worker = live.start_worker("--concurrency", "2", "--processes", "1")
+    jobs = live.enqueue("work", 2, payload={"seconds": 60})
+    live.until(lambda: len(live.history("start")) == 2)
+
+    def signalled() -> bool:
+        worker.send_signal(signal.SIGTERM)
+        worker.send_signal(signal.SIGINT)
+        return worker.poll() is not None
+
+    live.until(signalled)
+
+    assert worker.returncode == 0
+    assert live.raw.lrange(live.coordinator.keys.lane("default"), 0, -1) == [job.id for job in jobs]
+
+
 def test_a_coroutine_is_done_though_another_holds_up_the_database_thread(live: Live) -> None:
     live.start_worker("--concurrency", "2", "--processes", "1")
     live.enqueue("ask_slowly", payload={"seconds": 3})

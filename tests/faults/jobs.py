@@ -5,6 +5,7 @@ import os
 import re
 import resource
 import socket
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -79,8 +80,12 @@ def backtrack(length: int) -> None:
 
 @priqueue.job
 def fork(how: str) -> None:
-    """Fork a process that ends at once, comes back out of the handler, or lives on."""
+    """Fork a process that ends at once, comes back out of the handler, lives on, or is another program."""
     history.write("start")
+    if how == "is another program":
+        program = subprocess.Popen(["sleep", "60"], close_fds=False)
+        history.write("end", child=program.pid)
+        return
     child = os.fork()
     if child:
         if how != "lives on":

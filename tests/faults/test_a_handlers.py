@@ -218,9 +218,10 @@ def test_a13_a_process_that_a_handler_forks_speaks_for_nobody(live: Live, figure
     figure("A13", f"runs ended by a fork that {how}", len(pids) - 1, "0", len(pids) == 1)
 
 
-def test_a13_a_fork_that_outlives_its_process_does_not_hide_the_death(live: Live, figure: Report) -> None:
+@pytest.mark.parametrize("how", ["lives on", "is another program"])
+def test_a13_a_fork_that_outlives_its_process_does_not_hide_the_death(live: Live, figure: Report, how: str) -> None:
     live.start_worker(*FOUR_SLOTS)
-    produce(live, "tests.faults.jobs.fork", payload={"how": "lives on"})
+    produce(live, "tests.faults.jobs.fork", payload={"how": how})
     (line,) = live.until(lambda: live.history("end"))
     produce(live, WORK, 1, payload={"seconds": 0.5})
     live.until(lambda: len(live.history("start")) == 2)
@@ -232,4 +233,4 @@ def test_a13_a_fork_that_outlives_its_process_does_not_hide_the_death(live: Live
         os.kill(line["child"], signal.SIGKILL)
     found = check(live)
     assert found.faults() == {}
-    figure("A13", "jobs lost behind a fork that lives on", len(found.lost), "0", not found.lost)
+    figure("A13", f"jobs lost behind a fork that {how}", len(found.lost), "0", not found.lost)

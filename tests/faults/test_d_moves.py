@@ -244,6 +244,8 @@ def test_d8_no_job_is_early_and_few_are_late(live: Live, figure: Callable[..., N
     for _ in range(2):
         live.start("runticker")
     live.start_worker("--concurrency", "8")
+    produce(live, "tests.shop.jobs.note")
+    drain(live)  # its children are ready
     delays_ms = {}
     for _ in range(2_000):
         (job,) = produce(live, "tests.shop.jobs.note", delay_ms=chance.randrange(10_000))
@@ -253,7 +255,10 @@ def test_d8_no_job_is_early_and_few_are_late(live: Live, figure: Callable[..., N
     taken_ms = {event["job"]: at for at, event in audit(live, "enqueue")}
     claimed_ms = {event["job"]: at for at, event in audit(live, "claim")}
     late_ms = [claimed_ms[job_id] - taken_ms[job_id] - delay_ms for job_id, delay_ms in delays_ms.items()]
+    promoted_ms = {event["job"]: at for at, event in audit(live, "promote")}
+    moved_late_ms = [at - taken_ms[job_id] - delays_ms[job_id] for job_id, at in promoted_ms.items()]
     bound_ms = live.settings.tick_s * 1000 + 100
     figure("D8", "earliest of 2,000, ms", min(late_ms), ">= 0", min(late_ms) >= 0)
-    figure("D8", "lateness, p99, ms", percentile(late_ms, 0.99), f"<= {bound_ms:.0f}",
+    name = f"lateness, p99, ms (usually {percentile(late_ms, 0.5)}, to the move {percentile(moved_late_ms, 0.99)})"
+    figure("D8", name, percentile(late_ms, 0.99), f"<= {bound_ms:.0f}",
            percentile(late_ms, 0.99) <= bound_ms)  # fmt: skip

@@ -112,9 +112,11 @@ def test_e8_a_failure_that_cannot_be_told_is_counted_once(
             live.until(lambda: live.history("start"))
             proxy.swallows = True
             told.touch()
-            began_ms = live.inspector.now_ms()
-            silent_ms = 300 if wait == "short" else 3_000 * live.settings.lease_s
-            live.until(lambda: live.inspector.now_ms() > began_ms + silent_ms)
+            if wait == "longer than the lease":
+                live.until(lambda: live.coordinator.reclaim())  # by a sweeper that the fault leaves alone
+            else:
+                began_ms = live.inspector.now_ms()
+                live.until(lambda: live.inspector.now_ms() > began_ms + 300)
             proxy.heal()
             live.until(lambda: live.inspector.stats().dead == 1, 30)
             status = live.inspector.job(job.id)
@@ -124,7 +126,7 @@ def test_e8_a_failure_that_cannot_be_told_is_counted_once(
 
     assert status is not None
     failures = [attempt for attempt in status.trail if not attempt.crash]
-    assert (status.attempt, len(failures)) == (2, 2)
+    assert (status.attempt, len(failures), status.crashes) == (2, 2, int(wait != "short"))
     figure("E8", f"runs, of 2 attempts and {status.crashes} lost leases ({wait})", starts,
            f"<= {2 + status.crashes}", starts <= 2 + status.crashes)  # fmt: skip
 
@@ -146,7 +148,7 @@ def test_e8_a_log_that_raises_settles_a_job_all_the_same(
 
     settler.settle_others()
 
-    assert vacated == claims
+    assert sorted(claim.job.id for claim in vacated) == [claim.job.id for claim in claims]
     assert set(queue.places().values()) == {"delayed"}
 
 
@@ -211,7 +213,7 @@ def test_e9_a_result_of_any_kind_is_dropped_and_the_job_is_done(
 @pytest.mark.parametrize("result", NOT_RUN)
 @pytest.mark.parametrize("kind", ["function", "coroutine function"])
 def test_e9_work_that_was_returned_instead_of_run_never_counts_as_done(
-    monkeypatch: pytest.MonkeyPatch, settings: Settings, kind: str, result: str
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, figure: Callable[..., None], kind: str, result: str
 ) -> None:
     def handler() -> Any:
         return NOT_RUN[result]()
@@ -222,7 +224,8 @@ def test_e9_work_that_was_returned_instead_of_run_never_counts_as_done(
     found = outcome(monkeypatch, settings, handler if kind == "function" else handler_async)
 
     assert found.failure is not None
-    assert (found.verdict, found.failure.error) == (Verdict.RETRY, "TypeError")
+    assert found.failure.error == "TypeError"
+    figure("E9", f"a {kind} that returned a {result}", found.verdict, "retry", found.verdict is Verdict.RETRY)
     assert f"returned a {result} that nobody ran" in found.failure.message
 
 

@@ -155,6 +155,16 @@ def test_e1_through_delay_failure_and_a_lost_child_a_handler_sees_what_was_accep
     )
 
 
+def test_e2_the_table_of_outcomes(queue: Queue, figure: Callable[..., None]) -> None:
+    stored = 0
+    for value in NO_JSON.values():
+        with pytest.raises(InvalidPayload):
+            priqueue.enqueue(echo, {"value": value}, on_commit=False)
+        stored += len(queue.everything())
+
+    figure("E2", f"stored of {len(NO_JSON)} values that are no JSON", stored, "= 0", stored == 0)
+
+
 class Colour(enum.Enum):
     RED = "red"
 

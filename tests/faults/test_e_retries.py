@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from redis import Redis
 
 from priqueue import dead_letters, retry, wiring
 from priqueue.exceptions import Bury, Retry, Timeout
@@ -13,15 +14,15 @@ from priqueue.jobs import Claim, Failure, Job
 from priqueue.retry import Again, GiveUp
 from priqueue.settler import Settler
 from tests.faults.endings.jobs import echo
-from tests.support.queues import Queue
+from tests.support.queues import Queue, test_settings
 
 RUNS = {0: 1, 1: 1, 2: 2, 5: 5}  # max attempts → runs
 CRASHED = Failure(error="WorkerLost", message="signal 9")
 
 
 @pytest.fixture
-def queue(make_queue: Callable[..., Queue]) -> Iterator[Queue]:
-    queue = make_queue(MAX_CRASHES=3)
+def queue(client: Redis) -> Iterator[Queue]:
+    queue = Queue(client, test_settings(MAX_CRASHES=3))
     queue.register()
     with wiring.override(queue.coordinator):
         yield queue
@@ -60,10 +61,15 @@ def always_failing(queue: Queue, **options: Any) -> Job:
 
 
 @pytest.mark.parametrize("max_attempts", RUNS)
-def test_e10_a_job_that_always_fails_runs_as_often_as_it_may(queue: Queue, max_attempts: int) -> None:
+def test_e10_a_job_that_always_fails_runs_as_often_as_it_may(
+    queue: Queue, figure: Callable[..., None], max_attempts: int
+) -> None:
     job = always_failing(queue, max_attempts=max_attempts)
 
-    assert run_to_the_end(queue) == RUNS[max_attempts]
+    runs = run_to_the_end(queue)
+
+    bound = RUNS[max_attempts]
+    figure("E10", f"runs of a job that always fails, max_attempts {max_attempts}", runs, f"= {bound}", runs == bound)
 
     assert queue.places() == {job.id: "dead"}
     assert len(queue.trail(job.id)) == RUNS[max_attempts]
@@ -105,7 +111,9 @@ def test_e10_crashes_releases_and_lost_workers_cost_no_attempt(queue: Queue) -> 
 
 
 @pytest.mark.parametrize("how", ["lost", "crash"])
-def test_e10_crashes_bury_at_their_own_number_however_many_attempts_are_left(queue: Queue, how: str) -> None:
+def test_e10_crashes_bury_at_their_own_number_however_many_attempts_are_left(
+    queue: Queue, figure: Callable[..., None], how: str
+) -> None:
     job = always_failing(queue, max_attempts=100)
     runs = 0
     while claim := next_claim(queue):
@@ -115,7 +123,9 @@ def test_e10_crashes_bury_at_their_own_number_however_many_attempts_are_left(que
         else:
             queue.coordinator.crash(claim, CRASHED)
 
-    assert (runs, queue.places()) == (queue.settings.max_crashes, {job.id: "dead"})
+    assert queue.places() == {job.id: "dead"}
+    bound = queue.settings.max_crashes
+    figure("E10", f"runs until buried, {how}", runs, f"= {bound}", runs == bound)
 
 
 def test_e10_what_a_handler_does_to_its_arguments_never_reaches_the_next_attempt(queue: Queue) -> None:

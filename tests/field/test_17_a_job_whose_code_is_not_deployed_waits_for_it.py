@@ -36,7 +36,7 @@ def enqueue_new(live: Live, number: int, **options: object) -> list[Job]:
 
 def test_jobs_that_old_workers_do_not_know_run_as_soon_as_new_ones_are_there(live: Live) -> None:
     start_worker(live, OLD_CODE)
-    jobs = enqueue_new(live, 20, max_attempts=1)
+    jobs = enqueue_new(live, 20)
     live.until(lambda: sum(lane.retried for lane in live.inspector.stats().lanes.values()) >= 20)
 
     start_worker(live, NEW_CODE)

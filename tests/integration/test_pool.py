@@ -1,6 +1,6 @@
 """What the pool decides when runs end, children die and time passes: with children that the test plays itself."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
@@ -96,8 +96,8 @@ class Stage:
 
 
 @pytest.fixture
-def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    yield Stage(monkeypatch)
+def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
+    return Stage(monkeypatch)
 
 
 def claims(number: int, first: int = 0, timeout: float = 300, suspect: bool = False) -> list[Claim]:
@@ -351,6 +351,23 @@ def test_a_child_that_cannot_be_started_holds_up_no_outcome_and_five_in_a_row_ar
         made.take()
 
     assert "5 children in a row" in made.fault
+
+
+def test_a_child_that_is_not_ready_within_a_minute_is_ended_and_another_started(stage: Stage) -> None:
+    made = Pool(4, 1, test_settings(), lambda: None)
+    made.take()
+
+    stage.now_s += 60
+    made.take()
+    assert stage.children[0].orders == []
+    stage.now_s += 1
+    made.take()
+    stage.children[0].dies()
+    made.take()
+    stage.now_s += 1
+    made.take()
+
+    assert [child.orders for child in stage.children] == [["kill"], []]
 
 
 # --- the end ---

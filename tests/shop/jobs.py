@@ -110,7 +110,7 @@ def check_transaction() -> None:
 @priqueue.job
 def run_program() -> None:
     """Start a program that takes a minute, and wait for it."""
-    program = subprocess.Popen(["sleep", "60"])  # noqa: S607
+    program = subprocess.Popen(["sleep", "60"])
     history.write("start", program=program.pid)
     program.wait()
 
@@ -119,7 +119,7 @@ def run_program() -> None:
 async def block_the_loop(seconds: float) -> None:
     """Hold up all coroutines of this process."""
     history.write("start")
-    time.sleep(seconds)  # noqa: ASYNC251
+    time.sleep(seconds)
     history.write("end")
 
 
@@ -141,7 +141,7 @@ def speak(language: str) -> None:
 @priqueue.job
 def say(text: str) -> None:
     """Say something on the standard output."""
-    print(text)
+    print(text)  # noqa: T201
     history.write("end")
 
 

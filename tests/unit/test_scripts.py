@@ -359,6 +359,11 @@ def test_a_refused_password_is_told_without_what_the_server_said(time: Time, tex
     assert "secret" not in str(caught.value)
 
 
+def test_a_right_that_is_missing_is_the_server_s_fault_and_not_the_call_s(time: Time) -> None:
+    with pytest.raises(QueueUnavailable, match="refused a right: this user has no permissions"):
+        _scripts(Recorder(_error(LASTING[2]))).run(Call("wake", ()))
+
+
 # ── a server that has forgotten the scripts ──
 
 
