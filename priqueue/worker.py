@@ -27,6 +27,9 @@ from priqueue.pool import Pool
 from priqueue.settler import Settler
 
 
+_LEAVE_WITHIN_S = 0.9
+
+
 def new_worker_id() -> str:
     """Return a worker id: host, process and a random part, so that a restarted worker is a new one."""
     return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
@@ -68,6 +71,7 @@ class Worker:
         self._registered = False
         self._listening = False
         self._asked_to_stop = self._forced = False
+        self._stopped_at_s = 0.0
         self._claim_in_doubt = False
         self.loop = Loop("worker", self.run_once)
         self._pool = Pool(self.concurrency, self.processes, self._settings, self.loop.wake, max_jobs)
@@ -86,6 +90,7 @@ class Worker:
     def stop(self) -> None:
         """Drain and leave; called again: give everything back at once. Safe in a signal handler."""
         self._forced, self._asked_to_stop = self._asked_to_stop, True
+        self._stopped_at_s = self._stopped_at_s or monotonic_s()
         self.loop.stop()
 
     def run_once(self) -> float:
@@ -174,7 +179,7 @@ class Worker:
     def _drain(self) -> None:
         """Let runs end for the grace and settle them; then give back what is left, to the head of its lane."""
         events.send(events.worker_draining, worker_id=self.id, in_flight=self._pool.occupied)
-        give_up_at_s = monotonic_s() + self._settings.shutdown_grace_s
+        give_up_at_s = (self._stopped_at_s or monotonic_s()) + self._settings.shutdown_grace_s
         failures = 0
         while self._pool.occupied and not self._forced and (left_s := give_up_at_s - monotonic_s()) > 0:
             try:
@@ -193,6 +198,13 @@ class Worker:
         self._settler.add(self._pool.close())
         self._listener.stop()
         self._heartbeat.loop.stop()
+        # Beside this thread: a server that does not answer must not hold up the end of the process.
+        giving_back = threading.Thread(target=self._give_back, name="giving-back", daemon=True)
+        giving_back.start()
+        giving_back.join(_LEAVE_WITHIN_S)
+        events.send(events.worker_left, worker_id=self.id)
+
+    def _give_back(self) -> None:
         try:
             self._settler.settle_others()
             if self._settler.number_done or self._claim_in_doubt:
@@ -202,4 +214,3 @@ class Worker:
             self._coordinator.leave(self.id)
         except PriqueueError as error:  # what could not be given back lapses, and the sweeper takes it over
             events.send(events.loop_failed, loop=self.loop.name, error=error, wait_s=0)
-        events.send(events.worker_left, worker_id=self.id)

@@ -133,6 +133,13 @@ def test_b6_a_failover_to_an_older_state_wedges_nothing(tmp_path: Path, figure: 
             figure(
                 "B6", "accepted and lost (there is no option to wait for replicas)", len(found.lost), "reported", True
             )
+            figure(
+                "B6",
+                "runs again, of what the older state did not know",
+                found.double_starts,
+                "reported",
+                True,
+            )
             figure("B6", "jobs that nobody can get at", len(misplaced(live)), "0", not misplaced(live))
             depths = [lane.ready + lane.delayed + lane.in_flight for lane in live.inspector.stats().lanes.values()]
             assert (depths, found.double_effects) == ([0, 0, 0], {})

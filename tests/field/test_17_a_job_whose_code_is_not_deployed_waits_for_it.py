@@ -11,7 +11,7 @@ from tests.support.processes import Live
 
 NEW = "tests.faults.endings.jobs.echo"
 OLD_CODE, NEW_CODE = "tests.process_settings", "tests.faults.endings.settings"
-BURIED_AFTER = 6
+BURIED_AFTER = 5
 
 
 @pytest.fixture

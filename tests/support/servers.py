@@ -140,8 +140,11 @@ class Guarded:
         self._running.close()
 
     def role(self, server: Server) -> str:
-        """Return "master" or "slave"."""
-        return str(self._info(server)["role"])
+        """Return "master" or "slave"; nothing when it does not say, as while it changes."""
+        try:
+            return str(self._info(server)["role"])
+        except RedisError:
+            return ""
 
     def _info(self, server: Server) -> dict[str, object]:
         with server.client() as client:
