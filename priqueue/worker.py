@@ -26,7 +26,6 @@ from priqueue.loops import Loop, backoff_s
 from priqueue.pool import Pool
 from priqueue.settler import Settler
 
-
 _LEAVE_WITHIN_S = 0.9
 
 
