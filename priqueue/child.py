@@ -29,7 +29,8 @@ _PR_SET_PDEATHSIG = 1
 
 def pack(message: object) -> bytes:
     """Return a message as it goes between parent and child."""
-    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
+    # ASCII: text that has no UTF-8, such as half of a surrogate pair, gets through as well.
+    return json.dumps(message, separators=(",", ":")).encode()
 
 
 def encode_claim(claim: Claim) -> tuple[Any, ...]:
@@ -72,21 +73,21 @@ def decode_outcome(values: tuple[Any, ...], claim: Claim) -> Outcome:
 
 
 class Outbox:
-    """Sends outcomes from many threads. Who comes while another sends leaves its outcome to be sent along."""
+    """Sends messages from many threads. Who comes while another sends leaves its message to be sent along."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._waiting: deque[tuple[Any, ...]] = deque()
+        self._waiting: deque[tuple[str, Any]] = deque()
         self._sending = threading.Lock()
 
-    def put(self, outcome: Outcome) -> None:
-        """Send an outcome, now or with those that another thread is about to send."""
-        self._waiting.append(encode_outcome(outcome))
+    def put(self, what: str, value: Any = None) -> None:
+        """Send a message, now or with those that another thread is about to send."""
+        self._waiting.append((what, value))
         while self._waiting and self._sending.acquire(blocking=False):
             try:
                 batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
                 if batch:
-                    self._connection.send_bytes(pack(("done", batch)))
+                    self._connection.send_bytes(pack(batch))
             finally:
                 self._sending.release()
 
@@ -99,9 +100,19 @@ def main(descriptor: int, parent: int, threads: int) -> None:
         signal.signal(number, lambda *_: None)
     django.setup()
     connection = Connection(descriptor)
-    runner = Runner(threads, wiring.settings(), Outbox(connection).put)
+    # What a handler starts may outlive this process: it must not hold the line open, so that nobody hears of the end.
+    os.set_inheritable(descriptor, False)
+    os.register_at_fork(after_in_child=connection.close)
+    if sys.stdout is not None:
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # this process may end at any moment
+    outbox = Outbox(connection)
+    runner = Runner(
+        threads, wiring.settings(),
+        finished=lambda outcome: outbox.put("done", encode_outcome(outcome)),
+        interrupted=lambda key: outbox.put("interrupted", key),
+    )  # fmt: skip
     runner.start()
-    connection.send_bytes(pack(("ready", None)))
+    outbox.put("ready")
     with contextlib.suppress(EOFError, OSError):
         while True:
             _heed(runner, json.loads(connection.recv_bytes()))

@@ -64,7 +64,9 @@ class Here:
         self.runs: dict[Key, Claim] = {}
         self.ready = True
         self.taken = 0
-        self._runner = Runner(size, settings, lambda outcome: tell(self, "done", [outcome]))
+        self._runner = Runner(
+            size, settings, lambda outcome: tell(self, "done", outcome), lambda key: tell(self, "interrupted", key)
+        )
         self._runner.start()
 
     def submit(self, claim: Claim) -> None:
@@ -94,7 +96,7 @@ class Here:
 class Child:
     """Runs in another process.
 
-    ``tell`` is called from a thread of its own with "ready", "done" and a list of outcomes, or "gone".
+    ``tell`` is called from a thread of its own with "ready", "done" and an outcome, "interrupted" and a key, or "gone".
     """
 
     def __init__(self, size: int, tell: Callable[[Place, str, Any], None]) -> None:
@@ -134,8 +136,10 @@ class Child:
         self._orders.put(None)
 
     def kill(self) -> None:
-        """End the process now; it is told "gone" afterwards."""
-        self.process.send_signal(signal.SIGKILL)
+        """End the process now, and with its runs the programs that they started; it is told "gone" afterwards."""
+        if self.process.returncode is None:  # before that, its number cannot be another's
+            with contextlib.suppress(ProcessLookupError):
+                (os.killpg if self.runs else os.kill)(self.process.pid, signal.SIGKILL)
 
     def end(self) -> None:
         """End the process now, and wait until everything it said has been told."""
@@ -150,8 +154,8 @@ class Child:
     def _read(self) -> None:
         try:
             while True:
-                what, value = json.loads(self._connection.recv_bytes())
-                self._tell(self, what, self._outcomes(value) if what == "done" else value)
+                for what, value in json.loads(self._connection.recv_bytes()):
+                    self._tell(self, what, self._read_value(what, value))
         except (EOFError, OSError):
             pass
         finally:  # whatever ended this thread, a child that nobody hears must not go on
@@ -160,8 +164,10 @@ class Child:
             self._orders.put(None)
             self._tell(self, "gone", None)
 
-    def _outcomes(self, values: list[tuple[Any, ...]]) -> list[Outcome]:
-        return [decode_outcome(each, self.runs[tuple(each[0])]) for each in values]
+    def _read_value(self, what: str, value: Any) -> Outcome | Key | None:
+        if what == "done":
+            return decode_outcome(value, self.runs[tuple(value[0])])
+        return tuple(value) if what == "interrupted" else None
 
     def _write(self) -> None:
         """Send orders from a thread of its own: a child that does not read must not hold up the claim loop."""

@@ -5,9 +5,9 @@ open. Either would break the next job that runs there.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from django.db import close_old_connections, connections, reset_queries
+from django.db import connections, reset_queries
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 
@@ -25,12 +25,17 @@ def tidy() -> None:
     """Close the connections of this thread that are old or unusable, and any with an open transaction."""
     reset_queries()
     for connection in connections.all(initialized_only=True):
-        if connection.in_atomic_block:
-            _drop(connection)
-        # The server may have closed it while this thread had nothing to do: the next job's first query finds out
-        # before it is sent. It costs a round trip per job that uses the database, and only where connections are kept.
-        connection.health_check_enabled = True  # type: ignore[attr-defined]
-    close_old_connections()
+        with suppress(Exception):  # one that cannot even be closed must not cost this thread, or the other connections
+            _tidy(connection)
+
+
+def _tidy(connection: BaseDatabaseWrapper) -> None:
+    if connection.in_atomic_block:
+        _drop(connection)
+    # The server may have closed it while this thread had nothing to do: the next job's first query finds out
+    # before it is sent. It costs a round trip per job that uses the database, and only where connections are kept.
+    connection.health_check_enabled = True  # type: ignore[attr-defined]
+    connection.close_if_unusable_or_obsolete()
 
 
 def _drop(connection: BaseDatabaseWrapper) -> None:

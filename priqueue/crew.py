@@ -11,6 +11,7 @@ from priqueue.conf import Settings
 from priqueue.loops import backoff_s
 
 _MAX_FAILED_STARTS = 5
+_START_WITHIN_S = 60
 
 
 class Crew:
@@ -30,8 +31,9 @@ class Crew:
         self._max_jobs = max_jobs
         self._settings = settings
         self.members: list[Place] = []
-        self.alone: dict[Place, float] = {}  # with one suspect, and since when
+        self.alone: dict[Place, float] = {}  # with one suspect, and since when that is held up
         self._leaving: set[Place] = set()
+        self._starting: dict[Place, float] = {}  # since when
         self._failed_starts = 0
         self.next_start_s = 0.0
 
@@ -59,6 +61,9 @@ class Crew:
         if not self._processes:
             self.members = self.members or [Here(self._threads, self._settings, self._tell)]
             return
+        for place, since_s in self._starting.items():
+            if monotonic_s() > since_s + _START_WITHIN_S:
+                place.kill()
         wanted = self._processes + extra
         staying = [place for place in self.members if not self._is_done(place)]
         surplus = [place for place in staying if place.ready and not place.runs and place not in self.alone]
@@ -68,7 +73,13 @@ class Crew:
             place.dismiss()
         missing = wanted - len([place for place in self.members if place not in self._leaving])
         for _ in range(missing if monotonic_s() >= self.next_start_s else 0):
-            self.members.append(Child(self._threads, self._tell))
+            try:
+                child = Child(self._threads, self._tell)
+            except OSError:  # no more processes, memory or files: what the others bring is settled all the same
+                self._note_failed_start()
+                break
+            self.members.append(child)
+            self._starting[child] = monotonic_s()
 
     def _is_done(self, place: Place) -> bool:
         if self._max_jobs is not None and place.taken >= self._max_jobs:
@@ -78,6 +89,7 @@ class Crew:
     def welcome(self, place: Place) -> None:
         """Note that a child is ready."""
         place.ready = True
+        self._starting.pop(place, None)
         self._failed_starts = 0
 
     def remove(self, place: Place) -> None:
@@ -85,14 +97,18 @@ class Crew:
         if place in self.members:
             self.members.remove(place)
         self.alone.pop(place, None)
+        self._starting.pop(place, None)
         self._leaving.discard(place)
         if not place.ready:
-            self._failed_starts += 1
-            self.next_start_s = monotonic_s() + backoff_s(self._failed_starts)
+            self._note_failed_start()
+
+    def _note_failed_start(self) -> None:
+        self._failed_starts += 1
+        self.next_start_s = monotonic_s() + backoff_s(self._failed_starts)
 
     @property
     def fault(self) -> str:
         """Why no child can be had, if so."""
         if self._failed_starts < _MAX_FAILED_STARTS:
             return ""
-        return f"{self._failed_starts} children in a row ended before they were ready: see their output"
+        return f"{self._failed_starts} children in a row were never ready: see their output"

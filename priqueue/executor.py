@@ -9,6 +9,7 @@ Whatever a handler raises is a failure like any other: ``SystemExit`` and its li
 
 import asyncio
 import inspect
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -115,8 +116,7 @@ def failed(claim: Claim, error: BaseException, settings: Settings, run_s: float 
     decision = retry.decide(
         claim.attempt,
         error,
-        # Code that is missing may come with the deploy that is under way: a job with one attempt must live to see it.
-        max_attempts=claim.job.max_attempts if handler else max(claim.job.max_attempts, settings.max_attempts),
+        max_attempts=claim.job.max_attempts,
         backoff=handler.backoff if handler else None,
         limits=settings,
     )
@@ -135,11 +135,13 @@ def _prepared(claim: Claim) -> tuple[AnyHandler, dict[str, Any]]:
 @contextmanager
 def _inside(claim: Claim, lease_lost: Callable[[], bool]) -> Iterator[None]:
     """Let the handler know its job, and what it enqueues be known as this worker's."""
-    reset = _current.set(Run(claim, lease_lost))
+    reset, pid = _current.set(Run(claim, lease_lost)), os.getpid()
     try:
         with callers.acting_as(f"worker:{claim.worker_id}", correlation_id=claim.job.correlation_id or claim.job.id):
             yield
     finally:
+        if os.getpid() != pid:  # a process that the handler forked and that came back out of it: it speaks for nobody
+            os._exit(0)
         _current.reset(reset)
 
 

@@ -46,5 +46,7 @@ class Heartbeat:
         try:
             return self._coordinator.beat(self._worker_id, claims)
         except WorkerNotRegistered:  # the store was emptied, or this process slept for ten minutes
+            if self.loop.stopped:  # or the worker has left while the beat was under way: it must not come back
+                return []
             self._register()
             return self._coordinator.beat(self._worker_id, claims)

@@ -1,10 +1,12 @@
 """Pool: a worker's slots. It places runs in children, watches over their time, and finds out who kills a child.
 
-A run keeps its slot until its outcome is settled. Four things can end it:
+A run keeps its slot until its outcome is settled. Five things can end it:
 
 - its outcome comes back;
-- it is over its time: it is asked to stop and, a second later, its child is ended. Only this run is blamed; its
-  neighbours are given back without a mark;
+- it is over its time: it is asked to stop and, a second later, its child is ended. Only runs over their time are
+  blamed; their neighbours are given back without a mark;
+- it is over its time, and its child was so held up that it did not even hear of that: whoever holds it up may be
+  another, so that all are suspects;
 - its child dies, and it was alone there: the crash is its own;
 - its child dies, and it had neighbours: all are suspects. They keep their leases and run again, each alone in a child,
   so that the guilty is found exactly and nobody else is ever marked.
@@ -41,6 +43,8 @@ class Run:
     #: when it is asked to stop, or its child ended if it was asked already
     deadline_s: float = inf
     asked: bool = False
+    #: whether that reached it
+    interrupted: bool = False
     #: deaths of a child that it shared with others: its own only if it turns out guilty
     suspected: int = 0
     waiting_since_s: float = 0
@@ -62,7 +66,8 @@ class Pool:
         self._runs: dict[Key, Run] = {}
         self._suspects: list[Run] = []
         self._outcomes: list[Outcome] = []
-        self._blamed: dict[Place, Run] = {}
+        self._ended: set[Place] = set()  # by us, because of a run over its time
+        self._looked_at_s = 0.0
         self._closing = False
         self._hung = ""
         self._crew = Crew(processes, ceil(size / (processes or 1)), settings, self._tell, max_jobs)
@@ -74,10 +79,12 @@ class Pool:
         """How many slots hold a claim."""
         return len(self._runs)
 
-    @property
-    def free(self) -> int:
-        """How many more claims could begin to run now."""
-        return max(0, min(self._size - len(self._runs), self._crew.room))
+    def free(self, vacated: int = 0) -> int:
+        """Return how many more claims could begin to run now, once so many slots are vacated.
+
+        Never more than the children have room for: what has to wait runs alone, and so would all that comes after it.
+        """
+        return max(0, min(self._size - len(self._runs) + vacated, self._crew.room))
 
     @property
     def fault(self) -> str:
@@ -114,6 +121,7 @@ class Pool:
 
     def take(self) -> list[Outcome]:
         """Return the outcomes that came in since the last call. Their slots stay occupied until ``vacate``."""
+        self._looked_at_s = monotonic_s()
         while not self._messages.empty():
             self._heed(*self._messages.get_nowait())
         self._watch_the_time()
@@ -134,7 +142,8 @@ class Pool:
         times_s += [run.waiting_since_s + _ALONE_WITHIN_S for run in self._suspects]
         times_s += [since_s + _ALONE_WITHIN_S for since_s in self._crew.alone.values()]
         times_s.append(self._crew.next_start_s)
-        return min((time_s - now_s for time_s in times_s if time_s > now_s), default=inf)
+        # Not "later than now": what became due since ``take`` looked is still to be done.
+        return min((max(0, time_s - now_s) for time_s in times_s if time_s > self._looked_at_s), default=inf)
 
     def close(self) -> list[Outcome]:
         """End all children and return the last outcomes; what did not finish is to be released."""
@@ -143,7 +152,7 @@ class Pool:
             child.end()
         outcomes = self.take()
         unfinished = [run for run in self._runs.values() if not run.over]
-        return [*outcomes, *(Outcome(claim=run.claim, verdict=Verdict.RELEASE, run_s=0) for run in unfinished)]
+        return [*outcomes, *(_released(run) for run in unfinished)]
 
     # --- what happens to runs ---
 
@@ -156,11 +165,15 @@ class Pool:
             self._crew.welcome(place)
         elif what == "gone":
             self._bury_child(place)
+        elif what == "interrupted":
+            if value in self._runs:
+                self._runs[value].interrupted = True
         else:
             self._crew.alone.pop(place, None)
-            for outcome in value:
-                place.runs.pop(key_of(outcome.claim), None)
-                self._end(self._runs[key_of(outcome.claim)], outcome)
+            key = key_of(value.claim)
+            place.runs.pop(key, None)
+            if key in self._runs:  # one that was given up and settled may come to an end all the same
+                self._end(self._runs[key], value)
 
     def _end(self, run: Run, outcome: Outcome) -> None:
         if not run.over:  # a run that was given up may still come to an end by itself
@@ -168,7 +181,7 @@ class Pool:
             self._outcomes.append(outcome)
 
     def _place(self, run: Run, place: Place) -> None:
-        run.place, run.asked = place, False
+        run.place, run.asked, run.interrupted = place, False, False
         run.deadline_s = monotonic_s() + run.claim.job.timeout
         place.submit(run.claim)
 
@@ -178,8 +191,12 @@ class Pool:
 
     def _place_suspects(self) -> None:
         while self._suspects and (place := self._crew.empty()) is not None:
-            self._crew.alone[place] = monotonic_s()
-            self._place(self._suspects.pop(0), place)
+            run = self._suspects.pop(0)
+            if run.lost:  # it waited for too long: what it did now would count for nothing
+                self._end(run, _released(run))
+            else:
+                self._crew.alone[place] = run.waiting_since_s
+                self._place(run, place)
 
     def _extra(self) -> int:
         """Return how many children beyond the usual are needed, so that suspects run and the others go on."""
@@ -202,7 +219,7 @@ class Pool:
 
     def _end_by_force(self, run: Run, place: Place) -> None:
         if self._processes:
-            self._blamed.setdefault(place, run)
+            self._ended.add(place)
             place.kill()
         else:
             self._hung = f"job {run.claim.job.id} ({run.claim.job.name}) does not stop after its timeout"
@@ -214,19 +231,27 @@ class Pool:
 
     def _bury_child(self, child: Place) -> None:
         self._crew.remove(child)
-        blamed = self._blamed.pop(child, None)
-        runs = [self._runs[key] for key in child.runs]
+        ended_by_us = child in self._ended
+        self._ended.discard(child)
+        # When all end, ``close`` releases what did not finish.
+        runs = [] if self._closing else [self._runs[key] for key in child.runs]
+        alone, deaf = len(runs) == 1, any(run.asked and not run.interrupted for run in runs)
         for run in runs:
-            if run is blamed:
+            if ended_by_us and run.asked and (run.interrupted or alone):
+                # All that are over their time: one by one they would run again and again.
                 self._end(run, self._timed_out(run))
-            elif blamed or self._closing:
-                self._end(run, Outcome(claim=run.claim, verdict=Verdict.RELEASE, run_s=0))
-            elif len(runs) == 1:
+            elif ended_by_us and not deaf:
+                self._end(run, _released(run))
+            elif alone and not ended_by_us:
                 self._end(run, self._crashed(run, child.cause_of_death()))
             else:
-                run.suspected += 1
+                run.suspected += not ended_by_us
                 self._suspect(run)
 
     def _crashed(self, run: Run, cause: str) -> Outcome:
         failure = Failure(error="WorkerLost", message=f"the process that ran it died: {cause}")
         return Outcome(claim=run.claim, verdict=Verdict.CRASH, run_s=0, failure=failure, crashes=1 + run.suspected)
+
+
+def _released(run: Run) -> Outcome:
+    return Outcome(claim=run.claim, verdict=Verdict.RELEASE, run_s=0)

@@ -6,6 +6,7 @@ the next one. What blocks in C code hears of neither; then only the end of the p
 """
 
 import asyncio
+import contextvars
 import ctypes
 import queue
 import threading
@@ -50,12 +51,14 @@ class Slot:
             self._leave()
         return outcome or failed(claim, Timeout(), self._settings)
 
-    def interrupt(self, key: Key) -> None:
-        """Raise a Timeout in the thread if it is still at this run."""
+    def interrupt(self, key: Key) -> bool:
+        """Raise a Timeout in the thread if it is still at this run; return whether it was."""
         with self._lock:
-            if self._key == key:
+            found = self._key == key
+            if found:
                 self._key = None
                 _raise_in(self._thread_id, Timeout)
+        return found
 
     def _enter(self, claim: Claim) -> None:
         self._thread_id = threading.get_ident()
@@ -77,9 +80,12 @@ def _raise_in(thread_id: int, exception: type[BaseException] | None) -> None:
 class Coroutines:
     """The event loop on which all coroutines of this process run; started when the first comes."""
 
-    def __init__(self, settings: Settings, finished: Callable[[Outcome], None]) -> None:
+    def __init__(
+        self, settings: Settings, finished: Callable[[Outcome], None], interrupted: Callable[[Key], None]
+    ) -> None:
         self._settings = settings
         self._finished = finished
+        self._interrupted = interrupted
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: dict[Key, asyncio.Task[None]] = {}
 
@@ -108,6 +114,7 @@ class Coroutines:
     def _cancel(self, key: Key) -> None:
         if key in self._tasks:
             self._tasks[key].cancel()
+            self._interrupted(key)
 
     async def _run(self, claim: Claim, lease_lost: Callable[[], bool]) -> None:
         task = asyncio.current_task()
@@ -120,20 +127,26 @@ class Coroutines:
             outcome = failed(claim, Timeout(), self._settings)
         finally:
             del self._tasks[key_of(claim)]
-        try:
-            await sync_to_async(connections.tidy)()
-        finally:
-            self._finished(outcome)
+        self._finished(outcome)
+        # After: this waits for the thread in which all coroutines use the database, and the next to come waits for it.
+        await sync_to_async(connections.tidy)()
 
 
 class Runner:
     """Runs claims, at most as many at a time as it has threads, and tells when each is finished."""
 
-    def __init__(self, size: int, settings: Settings, finished: Callable[[Outcome], None]) -> None:
+    def __init__(
+        self,
+        size: int,
+        settings: Settings,
+        finished: Callable[[Outcome], None],
+        interrupted: Callable[[Key], None] = lambda _: None,
+    ) -> None:
         self._finished = finished
+        self._interrupted = interrupted
         self._claims: queue.SimpleQueue[Claim] = queue.SimpleQueue()
         self._slots = [Slot(settings) for _ in range(size)]
-        self._coroutines = Coroutines(settings, self._finish)
+        self._coroutines = Coroutines(settings, self._finish, interrupted)
         self._lost: set[Key] = set()
 
     def start(self) -> None:
@@ -149,10 +162,10 @@ class Runner:
             self._claims.put(claim)
 
     def interrupt(self, key: Key) -> None:
-        """Ask a run that is over its time to stop."""
+        """Ask a run that is over its time to stop; ``interrupted`` is called once it is."""
         self._coroutines.interrupt(key)
-        for slot in self._slots:
-            slot.interrupt(key)
+        if any(slot.interrupt(key) for slot in self._slots):
+            self._interrupted(key)
 
     def lose(self, key: Key) -> None:
         """Let a run know that its lease is lost."""
@@ -165,7 +178,8 @@ class Runner:
         while True:
             claim = self._claims.get()
             with connections.tidied():
-                outcome = slot.run(claim, self._asker(claim))
+                # In a context of its own: a language, or a tenant, that a handler sets must not be the next job's.
+                outcome = contextvars.copy_context().run(slot.run, claim, self._asker(claim))
             self._finish(outcome)
 
     def _finish(self, outcome: Outcome) -> None:

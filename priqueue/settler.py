@@ -38,7 +38,8 @@ class Settler:
 
     def add(self, outcomes: Iterable[Outcome]) -> None:
         """Take outcomes in."""
-        for outcome in outcomes:
+        # The last first: what is given back goes to the head of its lane one by one, and has to keep its order.
+        for outcome in reversed([*outcomes]):
             (self._done if outcome.verdict is Verdict.ACK else self._others).append(outcome)
 
     def next_acks(self) -> list[Claim]:

@@ -8,7 +8,7 @@ from priqueue import events
 from priqueue.coordinator import Coordinator, Inspector
 from priqueue.loops import Loop
 
-BATCH = 1000
+BATCH = 200  # a few milliseconds of the server's time, in which all others wait
 _A_MILLISECOND_S = 0.001
 
 

@@ -19,11 +19,14 @@ from priqueue import events
 from priqueue.clock import monotonic_s
 from priqueue.coordinator import Coordinator
 from priqueue.exceptions import PriqueueError
+from priqueue.executor import Outcome, Verdict
 from priqueue.heartbeat import Heartbeat
 from priqueue.jobs import Claim
 from priqueue.loops import Loop, backoff_s
 from priqueue.pool import Pool
 from priqueue.settler import Settler
+
+_LEAVE_WITHIN_S = 0.9
 
 
 def new_worker_id() -> str:
@@ -66,7 +69,9 @@ class Worker:
         self._threads: list[threading.Thread] = []
         self._registered = False
         self._listening = False
-        self._forced = False
+        self._asked_to_stop = self._forced = False
+        self._stopped_at_s = 0.0
+        self._claim_in_doubt = False
         self.loop = Loop("worker", self.run_once)
         self._pool = Pool(self.concurrency, self.processes, self._settings, self.loop.wake, max_jobs)
         self._settler = Settler(coordinator, self._pool.vacate)
@@ -83,7 +88,8 @@ class Worker:
 
     def stop(self) -> None:
         """Drain and leave; called again: give everything back at once. Safe in a signal handler."""
-        self._forced = self.loop.stopped
+        self._forced, self._asked_to_stop = self._asked_to_stop, True
+        self._stopped_at_s = self._stopped_at_s or monotonic_s()
         self.loop.stop()
 
     def run_once(self) -> float:
@@ -94,7 +100,7 @@ class Worker:
         self._settler.add(self._pool.take())
         self._settler.settle_others()
         limit = self._limit(self._settler.number_done)
-        is_empty = bool(self._settler.number_done or limit) and self._turn(limit)
+        is_empty = bool(self._settler.number_done or limit or self._claim_in_doubt) and self._turn(limit)
         self._listen(self._limit(0) > 0)
         if not self._pool.occupied and (self._jobs_left == 0 or (self._burst and is_empty)):
             self.loop.stop()
@@ -113,13 +119,15 @@ class Worker:
         """Return for how many jobs there is room, once the slots of what is acked in the same round trip are free."""
         if self.loop.stopped:
             return 0
-        room = self._pool.free + vacated
+        room = self._pool.free(vacated)
         return room if self._jobs_left is None else min(room, self._jobs_left)
 
     def _turn(self, limit: int) -> bool:
         """Make the one round trip; return whether there was room and nothing to claim."""
         repeat, acks = self._settler.in_doubt, self._settler.next_acks()
+        self._claim_in_doubt = True  # until it is answered: it may have given leases that nobody knows of
         turn = self._coordinator.turn(self.id, limit, acks, repeat=repeat)
+        self._claim_in_doubt = False
         self._settler.acked(turn.lost)
         self._heed(turn.state)
         self._hand_over(turn.claims)
@@ -133,8 +141,9 @@ class Worker:
             self.loop.stop()
 
     def _hand_over(self, claims: Sequence[Claim]) -> None:
-        if self.loop.stopped and claims:  # the answer to a claim from before the order to stop
-            self._coordinator.release(*claims, reason="the worker is draining")
+        if self.loop.stopped:  # the answer to a claim from before the order to stop
+            self._settler.add(Outcome(claim=claim, verdict=Verdict.RELEASE, run_s=0) for claim in claims)
+            self.loop.wake()
             return
         if self._jobs_left is not None:
             self._jobs_left -= len(claims)
@@ -151,9 +160,9 @@ class Worker:
         events.send(events.worker_registered, worker_id=self.id, lanes=self.lanes, concurrency=self.concurrency)
 
     def _listen(self, listening: bool) -> None:
-        if listening and not self._listening:
+        begins, self._listening = listening and not self._listening, listening
+        if begins:  # not before: it would look, see that it is not to listen yet, and wait for seconds
             self._listener.wake()
-        self._listening = listening
 
     def _listen_once(self) -> float:
         """Wait for a token while a slot is free. One taken in vain is put back: another worker may have room."""
@@ -169,16 +178,18 @@ class Worker:
     def _drain(self) -> None:
         """Let runs end for the grace and settle them; then give back what is left, to the head of its lane."""
         events.send(events.worker_draining, worker_id=self.id, in_flight=self._pool.occupied)
-        give_up_at_s = monotonic_s() + self._settings.shutdown_grace_s
+        give_up_at_s = (self._stopped_at_s or monotonic_s()) + self._settings.shutdown_grace_s
         failures = 0
         while self._pool.occupied and not self._forced and (left_s := give_up_at_s - monotonic_s()) > 0:
             try:
-                self.loop.wait(min(left_s, self.run_once()))
-                failures = 0
-            except PriqueueError as error:
+                wait_s, failures = self.run_once(), 0
+            except Exception as error:  # as in a loop: no fault is a reason to leave without giving back what is held
                 failures += 1
-                events.send(events.loop_failed, loop=self.loop.name, error=error, wait_s=backoff_s(failures))
-                self.loop.wait(backoff_s(failures))
+                wait_s = backoff_s(failures)
+                events.send(events.loop_failed, loop=self.loop.name, error=error, wait_s=wait_s)
+            self.loop.turned()
+            if self._pool.occupied:  # what ended the last run wakes nobody any more
+                self.loop.wait(min(left_s, wait_s))
         self._leave()
 
     def _leave(self) -> None:
@@ -186,12 +197,19 @@ class Worker:
         self._settler.add(self._pool.close())
         self._listener.stop()
         self._heartbeat.loop.stop()
+        # Beside this thread: a server that does not answer must not hold up the end of the process.
+        giving_back = threading.Thread(target=self._give_back, name="giving-back", daemon=True)
+        giving_back.start()
+        giving_back.join(_LEAVE_WITHIN_S)
+        events.send(events.worker_left, worker_id=self.id)
+
+    def _give_back(self) -> None:
         try:
             self._settler.settle_others()
-            if self._settler.number_done:
+            if self._settler.number_done or self._claim_in_doubt:
                 self._turn(0)
+                self._settler.settle_others()
             self._coordinator.wake(self.lanes)
             self._coordinator.leave(self.id)
         except PriqueueError as error:  # what could not be given back lapses, and the sweeper takes it over
             events.send(events.loop_failed, loop=self.loop.name, error=error, wait_s=0)
-        events.send(events.worker_left, worker_id=self.id)

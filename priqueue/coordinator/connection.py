@@ -14,7 +14,7 @@ from redis import ConnectionPool, Redis
 from redis import Sentinel as SentinelManager
 from redis.backoff import NoBackoff
 from redis.connection import parse_url
-from redis.exceptions import NoPermissionError, RedisError, ResponseError
+from redis.exceptions import MovedError, NoPermissionError, RedisError, ResponseError
 from redis.retry import Retry
 from redis.sentinel import SentinelConnectionPool
 
@@ -133,6 +133,8 @@ def _refusal(client: Redis, key: str) -> str | None:
         client.eval("return redis.call('EXISTS', KEYS[1])", 1, key)
     except NoPermissionError as error:
         return f"the server's user lacks a right: {error}; allow +@all -@admin on ~{key.rpartition(':')[0]}:*"
+    except MovedError as error:
+        return f"the server is a node of a cluster that does not hold this queue's keys; use {error.host}:{error.port}"
     except RedisError as error:
         # A handshake that took too long is a TimeoutError of its own kind, and may pass.
         if isinstance(error.__context__, ssl.SSLError):

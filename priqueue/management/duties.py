@@ -22,6 +22,7 @@ from priqueue.coordinator import Coordinator
 from priqueue.coordinator.connection import check_server
 from priqueue.exceptions import ConfigurationError, PriqueueError
 from priqueue.loops import Loop
+from priqueue.management import figures
 
 _RELOAD_GRACE_S = 10
 
@@ -49,6 +50,9 @@ def fit_coordinator(stderr: OutputWrapper) -> Coordinator:
         stderr.write(f"warning: {warning}")
     if report.faults:
         raise CommandError("; ".join(report.faults))
+    with contextlib.suppress(PriqueueError):  # a warning, of which the want stops nobody
+        for warning in figures.left_behind(wiring.inspector().stats()):
+            stderr.write(warning)
     return coordinator
 
 
@@ -84,7 +88,11 @@ def run_until_stopped(duty: Duty) -> None:
 
 
 def _run_with_signals(duty: Duty) -> None:
+    stopped = False
+
     def stop(_number: int, _frame: FrameType | None) -> None:
+        nonlocal stopped
+        stopped = True
         duty.stop()
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -92,7 +100,8 @@ def _run_with_signals(duty: Duty) -> None:
         duty.run()
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            # Once stopped, the process ends: one more signal now is not to end it with an exit code of its own.
+            signal.signal(number, signal.SIG_IGN if stopped else handler)
 
 
 def _run_beside_the_main_thread(duty: Duty) -> None:

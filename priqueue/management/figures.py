@@ -31,10 +31,7 @@ def screen(stats: Stats, settings: Settings) -> str:
     lanes = table(_LANE_HEADS, [_lane_row(stats, name, lane) for name, lane in stats.lanes.items()])
     pauses = [_pause(name, lane.paused) for name, lane in stats.lanes.items() if lane.paused]
     workers = [_worker_row(worker, settings) for worker in stats.workers]
-    warnings = [
-        f"warning: lane {visible(lane)} left the configuration with {number} jobs in it: no worker takes them"
-        for lane, number in stats.left_behind.items()
-    ]
+    warnings = left_behind(stats)
     parts = (
         [described(settings), "", lanes, *pauses]
         + ["", f"dead letters: {stats.dead}", ""]
@@ -42,6 +39,14 @@ def screen(stats: Stats, settings: Settings) -> str:
         + (["", *warnings] if warnings else [])
     )
     return "\n".join(parts)
+
+
+def left_behind(stats: Stats) -> list[str]:
+    """Return a warning for each lane that left the configuration while it held jobs."""
+    return [
+        f"warning: lane {visible(lane)} left the configuration with {number} jobs in it: no worker takes them"
+        for lane, number in stats.left_behind.items()
+    ]
 
 
 def share(stats: Stats, lane: LaneStats) -> float | None:

@@ -134,7 +134,7 @@ def test_a_drained_worker_ends_its_children_first_and_gives_their_jobs_back_once
 
     assert worker.wait(3) == 0
     assert not _is_alive(child)
-    assert sorted(live.raw.lrange(live.coordinator.keys.lane("default"), 0, -1)) == [job.id for job in jobs]
+    assert live.raw.lrange(live.coordinator.keys.lane("default"), 0, -1) == [job.id for job in jobs]
     assert live.raw.hgetall(live.coordinator.keys.attempts) == {}
 
 

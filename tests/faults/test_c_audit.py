@@ -293,7 +293,7 @@ def test_c8_a_process_that_dies_between_commit_and_push_loses_that_one_job(
         "    transaction.on_commit(lambda: os._exit(9))\n"
         "    priqueue.enqueue('tests.shop.jobs.note', {})\n"
     )
-    code = subprocess.run([sys.executable, "-c", script], env=live.surroundings(), cwd=ROOT, check=False).returncode
+    code = subprocess.run([sys.executable, "-c", script], env=live.environ(), cwd=ROOT, check=False).returncode
 
     accepted = live.raw.hlen(live.coordinator.keys.jobs)
     figure("C8", "jobs lost by a death between commit and push", 2 - accepted, "1", (code, accepted) == (9, 1))

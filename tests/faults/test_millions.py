@@ -26,6 +26,8 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
 
 MILLION, PURGED, CALLS, BATCH = 1_000_000, 100_000, 150, 100
 LANES = ("high", "default", "low")
+# What a script calls is noted as well, and is faster; a script that is as fast needs no figure.
+_NOTED_US = 50
 P99_MS, LONGEST_PURGE_MS = 10, 20
 FAILURE = Failure(error="ValueError", message="no luck", traceback="Traceback (most recent call last):\n" * 20)
 CAUSE = "ValueError tests.shop.jobs.note"
@@ -35,9 +37,9 @@ CAUSE = "ValueError tests.shop.jobs.note"
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """A queue with a million jobs in each place, on a server of its own."""
     with ValkeyServer(config={"save": "", "slowlog-log-slower-than": "-1", "slowlog-max-len": "1000000"}) as server:
-        queue = Live(server.port, tmp_path_factory.mktemp("millions"), SIGNING_KEYS=[], MAX_CRASHES=2, HEARTBEAT_S=60)
+        options = {"HEARTBEAT_S": 60, "SOCKET_TIMEOUT_S": 2, "SIGNING_KEYS": [], "MAX_CRASHES": 2}
+        queue = Live(server.port, tmp_path_factory.mktemp("millions"), **options)
         fill(queue)
-        queue.raw.config_set("slowlog-log-slower-than", 0)
         yield queue
         queue.close()
 
@@ -78,23 +80,34 @@ def fill_dead(pipeline: Any, live: Live, ids: Sequence[str]) -> None:
         pipeline.rpush(keys.trail(job_id), trail)
 
 
-def test_millions_of_jobs_leave_every_script_under_ten_milliseconds(live: Live, figure: Callable[..., None]) -> None:
-    use_every_script(live)
+@pytest.fixture
+def log(live: Live) -> Iterator[Redis]:
+    """The server's slow log, made to note every script from now on."""
+    with Redis(port=live.client.connection_pool.connection_kwargs["port"], socket_timeout=60) as client:
+        client.slowlog_reset()
+        client.config_set("slowlog-log-slower-than", _NOTED_US)
+        yield client
+        client.config_set("slowlog-log-slower-than", -1)
 
-    took_ms = times_ms(live.raw)
-    assert set(took_ms) == set(scripts.names())
-    del took_ms["cancel"]  # of a ready job: it has to look for it in its lane
+
+def test_millions_of_jobs_leave_every_script_under_ten_milliseconds(
+    live: Live, log: Redis, figure: Callable[..., None]
+) -> None:
+    for turn in range(CALLS):
+        use_every_script(live, turn)
+
+    took_ms = times_ms(log)
+    took_ms.pop("cancel", None)  # of a ready job: it has to look for it in its lane
     p99_ms = {name: percentile(times, 0.99) for name, times in took_ms.items()}
     for name in sorted(p99_ms, key=p99_ms.__getitem__, reverse=True):
-        figure("millions", f"{name}, p99 of {len(took_ms[name])} calls, ms", p99_ms[name], f"< {P99_MS}", True)
-    assert max(p99_ms.values()) < P99_MS, p99_ms
+        usual = f"{name}, p99 of {len(took_ms[name])} calls, ms (usually {percentile(took_ms[name], 0.5):.2g})"
+        figure("millions", usual, p99_ms[name], f"< {P99_MS}", p99_ms[name] < P99_MS)
 
 
 def test_millions_a_purge_of_a_hundred_thousand_letters_holds_up_no_claim(
-    live: Live, figure: Callable[..., None]
+    live: Live, log: Redis, figure: Callable[..., None]
 ) -> None:
     live.coordinator.register("claimer", lanes=LANES, concurrency=10)
-    live.raw.slowlog_reset()
     waited_ms = []
     purge = live.start("deadletters", "purge", "--all", "--yes", "--limit", str(PURGED), "--reason", "a test")
     while purge.poll() is None:
@@ -104,7 +117,7 @@ def test_millions_a_purge_of_a_hundred_thousand_letters_holds_up_no_claim(
         live.coordinator.release(*claims)
 
     assert purge.returncode == 0, live.log(purge)
-    purges_ms = times_ms(live.raw)["purge"]
+    purges_ms = times_ms(log)["purge"]
     assert len(purges_ms) == PURGED // BATCH
     figure("millions", "longest call of a purge of 100,000, ms", max(purges_ms), f"< {LONGEST_PURGE_MS}",
            max(purges_ms) < LONGEST_PURGE_MS)  # fmt: skip
@@ -113,25 +126,39 @@ def test_millions_a_purge_of_a_hundred_thousand_letters_holds_up_no_claim(
     figure("millions", name, waited, f"< {LONGEST_PURGE_MS}", waited < LONGEST_PURGE_MS)
 
 
-def use_every_script(live: Live) -> None:
-    """Call each script as often as it takes to speak of percentiles, in the batches in which it is really called."""
-    coordinator = live.coordinator
+def test_millions_of_dead_jobs_are_trimmed_of_their_holes_in_short_calls(
+    live: Live, log: Redis, figure: Callable[..., None]
+) -> None:
+    raw, keys = live.raw, live.coordinator.keys
+    holes = raw.lrange(keys.dead, 0, MILLION // 7)
+    for ids in batches(holes, BATCH):
+        live.coordinator.requeue(ids, caller="user:1", reason="")
+    gone = -1
+    while gone or raw.exists(keys.trim):
+        gone = live.coordinator.trim()
+
+    took_ms = percentile(times_ms(log)["trim"], 0.99)
+    assert raw.llen(keys.dead) == raw.hlen(keys.letters)
+    figure("millions", "trim of a seventh of the dead, p99, ms", took_ms, f"< {P99_MS}", took_ms < P99_MS)
+
+
+def use_every_script(live: Live, turn: int) -> None:
+    """Call each script in the batches in which it is really called."""
+    coordinator, raw, keys = live.coordinator, live.raw, live.coordinator.keys
     for name in ("a", "b"):
         coordinator.register(name, lanes=LANES, concurrency=BATCH)
-    for turn in range(CALLS):
-        coordinator.enqueue_many([Job(name="tests.shop.jobs.note", payload={"n": n}) for n in range(BATCH)])
-        coordinator.enqueue(Job(name="tests.shop.jobs.note", payload={}, delay_ms=1_000))
-        coordinator.promote(ticker.BATCH)
-        settle_in_every_way(live, coordinator.pull("a", BATCH))
-        letters = live.raw.lrange(live.coordinator.keys.dead, -2 * BATCH * (turn + 1), -2 * BATCH * turn - 1)
-        coordinator.requeue(letters[:BATCH], caller="user:1", reason="")
-        coordinator.purge(letters[BATCH:], caller="user:1", reason="")
-        coordinator.trim()
-        delayed = live.raw.zrange(live.coordinator.keys.delayed("low"), -1, -1)[0]
-        coordinator.cancel(delayed, lane="low", caller="user:1")
-        coordinator.wake(LANES)
-        come_and_go(live)
-        lapse(live)
+    coordinator.enqueue_many([Job(name="tests.shop.jobs.note", payload={"n": n}) for n in range(BATCH)])
+    coordinator.enqueue(Job(name="tests.shop.jobs.note", payload={}, delay_ms=1_000))
+    coordinator.promote(ticker.BATCH)
+    settle_in_every_way(live, coordinator.pull("a", BATCH))
+    letters = raw.lrange(keys.dead, -2 * BATCH * (turn + 1), -2 * BATCH * turn - 1)
+    coordinator.requeue(letters[:BATCH], caller="user:1", reason="")
+    coordinator.purge(letters[BATCH:], caller="user:1", reason="")
+    coordinator.trim()
+    coordinator.cancel(raw.zrange(keys.delayed("low"), -1, -1)[0], lane="low", caller="user:1")
+    coordinator.wake(LANES)
+    come_and_go(live)
+    lapse(live)
 
 
 def settle_in_every_way(live: Live, claims: Sequence[Claim]) -> None:
@@ -161,20 +188,21 @@ def lapse(live: Live) -> None:
     """Let a batch of leases lapse, as if their time were over, and be reclaimed."""
     claims = live.coordinator.pull("b", sweeper.BATCH)
     raw, keys = live.raw, live.coordinator.keys
-    for claim in claims:
-        record = raw.hget(keys.inflight, claim.job.id).replace(str(claim.deadline_ms), "1000")
-        raw.hset(keys.inflight, claim.job.id, record)
-    raw.zadd(keys.deadlines, dict.fromkeys((claim.job.id for claim in claims), 1_000))
+    ids = [claim.job.id for claim in claims]
+    records = zip(claims, raw.hmget(keys.inflight, ids), strict=True)
+    lapsed = {claim.job.id: record.replace(str(claim.deadline_ms), "1000") for claim, record in records}
+    raw.hset(keys.inflight, mapping=lapsed)
+    raw.zadd(keys.deadlines, dict.fromkeys(ids, 1_000))
     until(lambda: live.coordinator.reclaim(sweeper.BATCH) == len(claims))
 
 
-def times_ms(raw: "Redis") -> dict[str, list[float]]:
+def times_ms(log: Redis) -> dict[str, list[float]]:
     """Return how long each call of a script took on the server, by the script's name."""
     texts = {name: scripts.source(name, with_header=True).encode() for name in scripts.names()}
     names = {sha1(text, usedforsecurity=False).hexdigest(): name for name, text in texts.items()}
     found = defaultdict(list)
-    for entry in raw.slowlog_get(1_000_000):
-        command, sha, *_ = (*entry["command"].split(maxsplit=2), "")
-        if command == "EVALSHA":
-            found[names[sha]].append(entry["duration"] / 1000)
+    for entry in log.slowlog_get(1_000_000):
+        command, sha, *_ = (*entry["command"].split(maxsplit=2), b"")
+        if command == b"EVALSHA":
+            found[names[sha.decode()]].append(entry["duration"] / 1000)
     return dict(found)

