@@ -112,7 +112,7 @@ def test_c1_postgres_down_loses_and_doubles_no_row_and_delays_no_job(
     live.start("runsweeper")
     live.start_worker()
     with load(live) as took:
-        live.until(lambda: took and live.raw.xlen(live.coordinator.keys.audit) == 0)
+        live.until(lambda: took and rows())
         audit_postgres.stop()
         acked = counted(live)["ack"]
         let_pass(live, 20 if size == "long" else 3)

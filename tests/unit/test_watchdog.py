@@ -4,7 +4,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from priqueue.management.commands.runcoordinator import Both
+from priqueue.audit import Auditor
+from priqueue.management.beside import Together
 from priqueue.sweeper import Sweeper
 from priqueue.ticker import Ticker
 from tests.support.queues import test_settings
@@ -36,9 +37,19 @@ def test_a_coordinator_without_its_sweeper_ends_with_the_reason() -> None:
     coordinator = _coordinator(**{"reclaim.side_effect": SystemExit, "wait_for_due.return_value": False})
     coordinator.wait_for_due.side_effect = lambda timeout_s: both.loop.wait(0.01)
     ticker = Ticker(coordinator, _inspector())
-    both = Both(ticker, Sweeper(coordinator, _inspector()))
+    both = Together(ticker, [Sweeper(coordinator, _inspector())])
 
     with pytest.raises(SystemExit) as ending:
         both.run()
 
     assert ending.value.code == "ticker ends: the thread sweeper is dead"
+
+
+def test_a_sweeper_without_its_auditor_ends_with_the_reason() -> None:
+    sweeper = Sweeper(_coordinator(), _inspector())
+    auditor = Auditor(Mock(**{"read.side_effect": SystemExit}), "default")  # type: ignore[arg-type]
+
+    with pytest.raises(SystemExit) as ending:
+        Together(sweeper, [auditor]).run()
+
+    assert ending.value.code == "sweeper ends: the thread auditor is dead"
