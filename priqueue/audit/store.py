@@ -53,6 +53,11 @@ def locked(alias: str, *, patient: bool = False) -> Iterator[None]:
         if connections[alias].vendor == "postgresql":
             for name, seconds in (("lock_timeout", LOCK_TIMEOUT_S), ("statement_timeout", STATEMENT_TIMEOUT_S)):
                 cursor.execute("SELECT set_config(%s, %s, true)", [name, "0" if patient else f"{seconds}s"])
+            # What is let go of in the queue after the commit must not be lost by a crash of this server.
+            cursor.execute(
+                "SELECT set_config('synchronous_commit', 'on', true)"
+                " WHERE current_setting('synchronous_commit') = 'off'"
+            )
             cursor.execute(f"SELECT pg_{'' if patient else 'try_'}advisory_xact_lock(%s)", [_LOCK])
             if not patient and not cursor.fetchone()[0]:
                 raise Held

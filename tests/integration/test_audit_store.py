@@ -168,3 +168,16 @@ def test_the_lock_ends_with_its_transaction() -> None:
     with locked(ALIAS), transaction.atomic(using=ALIAS):
         pass
     assert len(store(ALIAS, "n", batch(1))) == 1
+
+
+def test_a_role_that_commits_without_waiting_for_the_disk_waits_here(audit_database: str) -> None:
+    if connections[ALIAS].vendor == "sqlite":
+        return
+    with connections[ALIAS].cursor() as cursor:
+        cursor.execute("SET synchronous_commit = off")
+        with locked(ALIAS):
+            cursor.execute("SHOW synchronous_commit")
+            inside = cursor.fetchone()[0]
+        cursor.execute("SHOW synchronous_commit")
+
+        assert (inside, cursor.fetchone()[0]) == ("on", "off")
