@@ -17,7 +17,7 @@ from priqueue import callers, events, handlers, wiring
 from priqueue.coordinator.inspection import Stats
 from priqueue.exceptions import InvalidLane, PriqueueError, UnknownHandler
 from priqueue.handlers import AnyHandler, Handler
-from priqueue.jobs import Job, JobStatus, due
+from priqueue.jobs import Job, JobStatus, due, now
 
 Payload = Mapping[str, Any]
 Delay = float | timedelta
@@ -109,7 +109,8 @@ def prepare(
     """
     settings, acting, found = wiring.settings(), callers.acting(), _handler(handler)
     payload_json = found.accept(payload, max_bytes=settings.max_payload_bytes)
-    delay_ms, run_at = due(*when)
+    enqueued_at = now()
+    delay_ms, run_at = due(*when, enqueued_at)
     caller, correlation_id = who
     return Job(
         name=found.name,
@@ -117,6 +118,7 @@ def prepare(
         lane=_lane(found.lane if lane is None else lane, settings.lane_names),
         delay_ms=delay_ms,
         run_at=run_at,
+        enqueued_at=enqueued_at,
         max_attempts=settings.max_attempts if found.max_attempts is None else found.max_attempts,
         timeout=settings.timeout_s if found.timeout is None else found.timeout,
         caller=acting.caller if caller is None else caller,

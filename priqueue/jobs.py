@@ -60,15 +60,17 @@ def to_ms(moment: datetime) -> int:
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
-def due(delay: object, run_at: object) -> tuple[int | None, datetime]:
+def due(delay: object, run_at: object, begin: datetime | None = None) -> tuple[int | None, datetime]:
     """Return the wait in ms, None when ``run_at`` is absolute, and the due time by this machine's clock.
 
     ``delay`` is None, seconds or a timedelta; ``run_at`` is None or an aware datetime. One in the past stays
-    what it is: only the server's clock can tell that it is past, and then it means now. Raises InvalidDelay.
+    what it is: only the server's clock can tell that it is past, and then it means now. A delay counts from ``begin``,
+    now if not given. Raises InvalidDelay.
     """
     if run_at is None:
-        delay_ms = wait("delay", 0 if delay is None else delay) // timedelta(milliseconds=1)
-        return delay_ms, now() + timedelta(milliseconds=delay_ms)
+        # Rounded up: a job is never early.
+        delay_ms = -(-wait("delay", 0 if delay is None else delay) // timedelta(milliseconds=1))
+        return delay_ms, (begin or now()) + timedelta(milliseconds=delay_ms)
     if delay is not None:
         raise InvalidDelay("delay and run_at: give one of them, not both")
     return None, _instant(run_at)

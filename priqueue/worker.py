@@ -13,6 +13,7 @@ import secrets
 import socket
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 
 from priqueue import events
@@ -82,6 +83,10 @@ class Worker:
 
     def run(self) -> None:
         """Run until stopped, or until there is nothing left for a burst; then drain and leave."""
+        # Before the heartbeat, which registers a worker that is not known: the later of two records would hide an order
+        # to drain that came between them. If it fails, the loop says so and tries again.
+        with suppress(PriqueueError):
+            self._register()
         self._threads = [self._heartbeat.loop.start(), self._listener.start()]
         self.loop.run()
         self._drain()

@@ -116,7 +116,9 @@ def listening(server: Server) -> Iterator[Ear]:
         thread = threading.Thread(target=hear, name="ear", daemon=True)
         thread.start()
         yield ear
-        client.execute_command("CLIENT KILL", "TYPE", "normal", "SKIPME", "yes", "LADDR", f"127.0.0.1:{server.port}")
+        for each in client.client_list():
+            if "O" in each["flags"]:  # the one that monitors, and no other
+                client.client_kill_filter(_id=each["id"])
         thread.join(5)
 
 

@@ -125,7 +125,7 @@ def test_a7_claims_that_die_with_their_worker_before_it_knows_of_them_lapse_and_
 ) -> None:
     live = make_live(MAX_CRASHES=1000)
     live.start("runsweeper")
-    produce(live, WORK, 3000)
+    produce(live, WORK, 6000)
 
     died_with = claim_and_stop(live, 2000, 0.5, chance)
     live.until(lambda: not live.raw.hlen(live.coordinator.keys.inflight), bound_s(live))

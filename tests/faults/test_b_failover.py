@@ -58,7 +58,7 @@ def test_b5_every_process_follows_a_failover_by_itself(tmp_path: Path, figure: R
         with producing(live, WORK, payload={"seconds": 0.02}):
             live.until(lambda: len(live.history("end")) > 50)
             servers.first.kill() if how == "killed" else servers.first.freeze()
-            live.until(lambda: servers.role(servers.second) == "master")
+            live.until(lambda: servers.is_primary(servers.second))
             assert_back(figure, "B5", back_after(live, servers.second, THREADS_UNDER_LOAD))
             ended = len(live.history("end"))
             live.until(lambda: len(live.history("end")) > ended + 50)
@@ -78,7 +78,7 @@ def test_b5_idle_processes_follow_a_failover_too(tmp_path: Path, figure: Report)
     with guarded(tmp_path) as (servers, live):
         start_all(live)
         servers.first.freeze()
-        live.until(lambda: servers.role(servers.second) == "master")
+        live.until(lambda: servers.is_primary(servers.second))
 
         assert_back(figure, "B5", back_after(live, servers.second, THREADS))
         servers.first.thaw()
@@ -155,7 +155,7 @@ def test_b7_a_pinned_producer_leaves_the_primary_that_was_replaced(
     with guarded(tmp_path, CAUTIOUS if cautious else {}) as (servers, live):
         produce(live, WORK)  # leaves a connection to the first in the pool
         servers.first.freeze()
-        live.until(lambda: servers.role(servers.second) == "master")
+        live.until(lambda: servers.is_primary(servers.second))
         servers.first.thaw()
         thawed_s = monotonic_s()
         accepted: dict[str, float] = {}

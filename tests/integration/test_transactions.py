@@ -35,9 +35,10 @@ def queue() -> Iterator[Queue]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def other(django_db_setup: None) -> Iterator[str]:
+def other(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The alias of a second database, an empty one; made before any test may say that it uses it."""
-    connections.databases["other"] = connections["default"].settings_dict | {"NAME": ":memory:"}
+    file = tmp_path_factory.mktemp("other") / "db.sqlite3"
+    connections.databases["other"] = connections["default"].settings_dict | {"NAME": str(file)}
     yield "other"
     connections["other"].close()
     del connections["other"], connections.databases["other"]

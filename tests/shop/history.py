@@ -20,5 +20,5 @@ def write(what: str, **more: Any) -> None:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """Return the lines so far."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    """Return the lines so far; one that is being written, and seen in part, is left for the next look."""
+    return [json.loads(line) for line in path.read_text().rpartition("\n")[0].splitlines()] if path.exists() else []

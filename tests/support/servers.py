@@ -146,6 +146,14 @@ class Guarded:
         except RedisError:
             return ""
 
+    def is_primary(self, server: Server) -> bool:
+        """Return whether a server is the primary, and every Sentinel says so."""
+        return self.role(server) == "master" and all(self._names(each) == server.port for each in self.sentinels)
+
+    def _names(self, sentinel: Server) -> int:
+        with sentinel.client() as client:
+            return int(client.sentinel_get_master_addr_by_name("queue")[1])
+
     def _info(self, server: Server) -> dict[str, object]:
         with server.client() as client:
             found: dict[str, object] = client.info("replication")

@@ -199,19 +199,19 @@ def test_milliseconds_survive_the_way_over_a_datetime(ms):
         (0, 0),
         (-0.0, 0),
         (2, 2_000),
-        (0.0005, 0),
+        (0.0005, 1),
         (30.001, 30_001),
-        (1.9999, 1_999),
+        (1.9999, 2_000),
         (1e-300, 0),
         (timedelta(0), 0),
         (timedelta(seconds=1.5), 1_500),
-        (timedelta(microseconds=1_999), 1),
+        (timedelta(microseconds=1_999), 2),
         (timedelta(milliseconds=2**31), 2**31),
         (TEN_YEARS_S, TEN_YEARS_S * 1_000),
         (timedelta(days=3_653), TEN_YEARS_S * 1_000),
     ],
 )
-def test_a_delay_is_whole_milliseconds_from_now(delay, delay_ms):
+def test_a_delay_is_whole_milliseconds_from_now_and_never_less_than_asked(delay, delay_ms):
     assert due(delay, None) == (delay_ms, NOW + timedelta(milliseconds=delay_ms))
 
 

@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import hmac
-from time import perf_counter
 
 import pytest
 
@@ -99,20 +98,3 @@ def test_a_bad_signature_is_an_error_of_ours_that_explains_itself():
 
     assert isinstance(error, PriqueueError)
     assert "SIGNING_KEYS" in str(error)
-
-
-def test_signing_and_verifying_take_at_most_ten_microseconds_each():
-    body = "{" + "a" * 298 + "}"
-    signed = sign(KEYS, ID, body)
-
-    def best_us(act):
-        runs = []
-        for _ in range(20):
-            began = perf_counter()
-            for _ in range(200):
-                act()
-            runs.append((perf_counter() - began) / 200 * 1e6)
-        return min(runs)
-
-    assert best_us(lambda: sign(KEYS, ID, body)) <= 10
-    assert best_us(lambda: verify(KEYS, ID, signed)) <= 10
