@@ -136,7 +136,7 @@ class Worker:
         self._settler.acked(turn.lost)
         self._heed(turn.state)
         self._hand_over(turn.claims)
-        return turn.state == "ok" and limit > 0 and not turn.claims
+        return turn.found_nothing
 
     def _heed(self, state: str) -> None:
         if state == "unregistered":

@@ -49,6 +49,8 @@ class Turn:
     #: claims that were to be acked, and whose lease is lost
     lost: Sequence[Claim]
     claims: list[Claim]
+    #: whether there was room and nothing ready; what was claimed and set aside, as unreadable, was ready
+    found_nothing: bool
     #: "ok", or why there were no claims: "full", "draining" (asked to leave), "unregistered" (has to register)
     state: str
 
@@ -133,6 +135,7 @@ class Coordinator:
         return Turn(
             lost=[claim for claim, code in zip(done, acked[0], strict=True) if code < 0] if acked else (),
             claims=self._read_claims(worker_id, claim_id, answer[1:]),
+            found_nothing=answer == ["ok"],
             state=answer[0],
         )
 

@@ -301,3 +301,15 @@ def test_what_a_repeat_of_an_unanswered_turn_acks_is_acked_once(queue: Queue, mo
     assert len(eaten) == 8
     assert sorted(set(started)) == sorted(started)
     assert sum(action == "ack" for action, _, _ in queue.events()) == 20
+
+
+def test_a_burst_goes_on_behind_jobs_that_nobody_here_can_read(queue: Queue) -> None:
+    foreign = queue.enqueue(name="tests.record", number=3)
+    for job in foreign:
+        queue.raw.hset(queue.keys.jobs, job.id, "no envelope")
+    (job,) = queue.enqueue(name="tests.record")
+
+    Worker(queue.coordinator, processes=0, concurrency=3, burst=True).run()
+
+    assert started == [job.id]
+    assert queue.places() == {job.id: "dead" for job in foreign}
