@@ -1,0 +1,118 @@
+"""Pages: the rows that somebody asks for, page by page, each read off an index and never counted.
+
+A page is where the one before it ended, by id: so the last page of millions costs what the first one costs, and rows
+that are added meanwhile shift nothing. Where a time is asked for, pages go by time and id instead: an index can begin
+in the middle only of what it is sorted by.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from priqueue.audit import exports
+from priqueue.models import AuditEvent
+
+#: what scripts and the archive write; a select of them from the rows would read the whole table
+ACTIONS = (
+    "enqueue", "promote", "claim", "ack", "retry", "bury", "crash", "release", "reclaim", "requeue", "purge", "cancel",
+    "pause", "resume", "register", "drain", "leave", "forget", "archive",
+)  # fmt: skip
+SIZE, BATCH = 100, 1000
+_EXACT = ("action", "caller", "handler", "lane", "job", "correlation_id")
+
+#: at_ms and id of the row beyond which to go on
+Edge = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which rows: those that have all of these; empty is any. The times are ms since 1970, the second exclusive."""
+
+    action: str = ""
+    caller: str = ""
+    handler: str = ""
+    lane: str = ""
+    job: str = ""
+    correlation_id: str = ""
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+    @property
+    def oldest_first(self) -> bool:
+        """Whether this is the life of a job or a request, which is read from its beginning."""
+        return bool(self.job or self.correlation_id)
+
+    @property
+    def by_time(self) -> bool:
+        """Whether pages go by time; a life is short enough to be sorted by id in any case."""
+        return not self.oldest_first and (self.since_ms is not None or self.until_ms is not None)
+
+    def rows(self) -> QuerySet[AuditEvent]:
+        """Return the rows, in no order."""
+        rows = AuditEvent.objects.filter(**{name: getattr(self, name) for name in _EXACT if getattr(self, name)})
+        if self.since_ms is not None:
+            rows = rows.filter(at_ms__gte=self.since_ms)
+        return rows if self.until_ms is None else rows.filter(at_ms__lt=self.until_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Rows, and the ids before and after which there are older and newer ones; None where there are none."""
+
+    rows: list[AuditEvent]
+    older: int | None = None
+    newer: int | None = None
+
+
+def page(wanted: Wanted, before: int | None = None, after: int | None = None) -> Page:
+    """Return the rows before or after that of an id, next to it; without one the first in the order of ``wanted``."""
+    edge = _edge(wanted, before if after is None else after)
+    forward = after is not None or (before is None and wanted.oldest_first)
+    found = list(_walk(wanted, edge, forward)[: SIZE + 1])
+    rows = found[:SIZE] if forward else found[SIZE - 1 :: -1]  # oldest first
+    if not rows:
+        return Page([])
+    ahead, behind = len(found) > SIZE, edge is not None
+    older = rows[0].id if (behind if forward else ahead) else None
+    newer = rows[-1].id if (ahead if forward else behind) else None
+    return Page(rows if wanted.oldest_first else rows[::-1], older, newer)
+
+
+def batches(wanted: Wanted) -> Iterator[list[tuple[Any, ...]]]:
+    """Yield all rows that there are by now, from the oldest, as the values of ``exports.COLUMNS``.
+
+    Batch by batch and not through a cursor of the server: that would compute the whole result before its first row,
+    and behind a pooler it would hold a connection for as long as somebody downloads.
+    """
+    head = AuditEvent.objects.order_by("-id").values_list("id", flat=True).first() or 0
+    at_place = exports.COLUMNS.index("at_ms")
+    edge: Edge | None = None
+    while batch := list(_walk(wanted, edge, True).filter(id__lte=head).values_list(*exports.COLUMNS)[:BATCH]):
+        yield batch
+        edge = batch[-1][at_place], batch[-1][0]
+
+
+def _walk(wanted: Wanted, edge: Edge | None, forward: bool) -> QuerySet[AuditEvent]:
+    """Return the rows from the edge on, in the order in which they are met."""
+    names = ("at_ms", "id") if wanted.by_time else ("id",)
+    rows = wanted.rows().order_by(*(name if forward else f"-{name}" for name in names))
+    return rows if edge is None else rows.filter(_beyond(edge, "gt" if forward else "lt", wanted.by_time))
+
+
+def _beyond(edge: Edge, than: str, by_time: bool) -> Q:
+    at_ms, row_id = edge
+    by_id = Q(**{f"id__{than}": row_id})
+    if not by_time:
+        return by_id
+    # The last is implied, and is what an index can begin at.
+    return (Q(**{f"at_ms__{than}": at_ms}) | Q(at_ms=at_ms) & by_id) & Q(**{f"at_ms__{than}e": at_ms})
+
+
+def _edge(wanted: Wanted, row_id: int | None) -> Edge | None:
+    """Return the edge at a row. One that was archived meanwhile has no time: then pages begin anew."""
+    if row_id is None or not wanted.by_time:
+        return None if row_id is None else (0, row_id)
+    at_ms = AuditEvent.objects.filter(id=row_id).values_list("at_ms", flat=True).first()
+    return None if at_ms is None else (at_ms, row_id)
