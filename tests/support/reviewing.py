@@ -3,17 +3,23 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from hashlib import md5
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import Permission, User
+from django.db import connections
 from django.test import Client, override_settings
 
 from priqueue.audit.store import store
 from priqueue.coordinator import Batch, Entry
+from priqueue.models import AuditEvent
+from tests.support.auditing import by_force
 from tests.support.databases import ALIAS
 
 LIST = "/admin/priqueue/auditevent/"
+START_MS = 1_700_000_000_000
 _APPS = ("django.contrib.admin", "django.contrib.messages", "django.contrib.staticfiles")
 _MIDDLEWARE = [
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -73,3 +79,59 @@ def link(page: Any, name: str) -> str | None:
     """Return where a link of a list leads."""
     found = re.search(rf'<a href="([^"]*)">{name}</a>', page.content.decode())
     return found and found[1].replace("&amp;", "&")
+
+
+def fill(number: int) -> None:
+    """Fill the log on PostgreSQL, by force: jobs of four events, 100 ms apart, and what only its oldest part has.
+
+    The oldest hundredth has an action, a lane, a handler and a caller of its own: what a planner who takes rows to be
+    evenly spread looks for from the wrong end. A tenth belongs to one request.
+    """
+    old, bulk = number // 100, (number // 10, number // 5)
+    indexes = list(AuditEvent._meta.indexes)
+    with connections[ALIAS].schema_editor() as editor:
+        for index in indexes:
+            editor.remove_index(AuditEvent, index)
+    by_force(f"""
+        INSERT INTO priqueue_auditevent
+        SELECT n, {START_MS} + n * 100, {START_MS} + n * 100, 'priqueue', 'e', n || '-0',
+          CASE WHEN n <= {old} THEN 'purge' ELSE (ARRAY['enqueue', 'promote', 'claim', 'ack'])[n % 4 + 1] END,
+          CASE WHEN n <= {old} THEN 'user:old' WHEN n % 4 = 0 THEN 'user:' || n % 1000 ELSE 'worker:w' || n % 50 END,
+          md5((n / 4)::text),
+          CASE WHEN n <= {old} THEN 'old.handler' ELSE 'shop.jobs.handler' || n % 40 END,
+          CASE WHEN n <= {old} THEN 'old' WHEN n % 10 = 0 THEN 'low' WHEN n % 10 < 4 THEN 'default' ELSE 'high' END,
+          '{{"order_id": 7}}', 'done', '',
+          CASE WHEN n BETWEEN {bulk[0]} AND {bulk[1]} THEN 'bulk' ELSE md5((n / 8)::text) END,
+          '', sha256(n::text::bytea), sha256((n + 1)::text::bytea)
+        FROM generate_series(1, {number}) n
+    """)
+    with connections[ALIAS].schema_editor() as editor:
+        for index in indexes:
+            editor.add_index(AuditEvent, index)
+    with connections[ALIAS].cursor() as cursor:
+        cursor.execute("ANALYZE priqueue_auditevent")
+
+
+def views(number: int) -> dict[str, str]:
+    """Return query strings that readers of a filled log ask for, by what they are."""
+    old, middle = number // 100, number // 2
+    job, request = (md5(str(middle // part).encode()).hexdigest() for part in (4, 8))
+    begin, end = f"since={_time(old // 2)}", f"until={_time(old // 2 + 2000)}"
+    return {
+        "first page": "", "middle page": f"before={middle}", "last page": "after=1",
+        "a frequent action": "action=ack", "its middle page": f"action=ack&before={middle}",
+        "an action of old": "action=purge", "a caller of old": "caller=user:old", "a caller": "caller=worker:w7",
+        "a lane": "lane=low", "a lane of old": "lane=old", "a handler": "handler=shop.jobs.handler7",
+        "a handler of old": "handler=old.handler", "a job": f"job={job}", "a request": f"correlation_id={request}",
+        "a request of a tenth of all": "correlation_id=bulk",
+        "its middle page, by id": f"correlation_id=bulk&after={number // 7}",
+        "since long ago": begin, "until long ago": end, "a short time, long ago": f"{begin}&{end}",
+        "its second page": f"{begin}&{end}&before={old // 2 + 1500}", "since the middle": f"since={_time(middle)}",
+        "an action in a short time": f"{begin}&{end}&action=purge", "a lane since long ago": f"{begin}&lane=low",
+        "lane and handler": "lane=low&handler=shop.jobs.handler10", "lane and action": "lane=high&action=ack",
+        "no job of this name": "job=nobody", "an action until long ago": f"{end}&action=ack",
+    }  # fmt: skip
+
+
+def _time(row_id: int) -> str:
+    return f"{datetime.fromtimestamp(START_MS // 1000 + row_id // 10, UTC):%Y-%m-%dT%H:%M:%S}"
