@@ -1,15 +1,16 @@
 """Pages: the rows that somebody asks for, page by page, each read off an index and never counted.
 
 A page is where the one before it ended, by id: so the last page of millions costs what the first one costs, and rows
-that are added meanwhile shift nothing. Where a time is asked for, pages go by time and id instead: an index can begin
-in the middle only of what it is sorted by.
+that are added meanwhile shift nothing. The order begins with what a filter asks for, where that is a time or one text
+alone: then only that one's index has the order. By id alone the planner would at times walk through all rows, in the
+hope to meet soon what has in truth not been there for years.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import BooleanField, F, Func, QuerySet, Value
 
 from priqueue.audit import exports
 from priqueue.models import AuditEvent
@@ -22,8 +23,8 @@ ACTIONS = (
 SIZE, BATCH = 100, 1000
 _EXACT = ("action", "caller", "handler", "lane", "job", "correlation_id")
 
-#: at_ms and id of the row beyond which to go on
-Edge = tuple[int, int]
+#: of the row beyond which to go on, what the order is by
+Edge = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +50,21 @@ class Wanted:
         """Whether pages go by time; a life is short enough to be sorted by id in any case."""
         return not self.oldest_first and (self.since_ms is not None or self.until_ms is not None)
 
+    @property
+    def lead(self) -> str:
+        """The column by which rows are sorted before their ids; empty for none."""
+        exact = [name for name in _EXACT if getattr(self, name)]
+        if self.by_time:
+            return "at_ms"
+        return exact[0] if len(exact) == 1 else ""
+
     def rows(self) -> QuerySet[AuditEvent]:
         """Return the rows, in no order."""
-        rows = AuditEvent.objects.filter(**{name: getattr(self, name) for name in _EXACT if getattr(self, name)})
+        exact = {name: getattr(self, name) for name in _EXACT if getattr(self, name)}
+        if self.lead in exact:
+            # As a range: a column that is known to be constant would not count for the order.
+            exact = {f"{self.lead}__{bound}": exact[self.lead] for bound in ("gte", "lte")}
+        rows = AuditEvent.objects.filter(**exact)
         if self.since_ms is not None:
             rows = rows.filter(at_ms__gte=self.since_ms)
         return rows if self.until_ms is None else rows.filter(at_ms__lt=self.until_ms)
@@ -87,32 +100,38 @@ def batches(wanted: Wanted) -> Iterator[list[tuple[Any, ...]]]:
     and behind a pooler it would hold a connection for as long as somebody downloads.
     """
     head = AuditEvent.objects.order_by("-id").values_list("id", flat=True).first() or 0
-    at_place = exports.COLUMNS.index("at_ms")
+    places = [exports.COLUMNS.index(name) for name in _order(wanted)]
     edge: Edge | None = None
     while batch := list(_walk(wanted, edge, True).filter(id__lte=head).values_list(*exports.COLUMNS)[:BATCH]):
         yield batch
-        edge = batch[-1][at_place], batch[-1][0]
+        edge = tuple(batch[-1][place] for place in places)
+
+
+def _order(wanted: Wanted) -> list[str]:
+    return [wanted.lead, "id"] if wanted.lead else ["id"]
 
 
 def _walk(wanted: Wanted, edge: Edge | None, forward: bool) -> QuerySet[AuditEvent]:
     """Return the rows from the edge on, in the order in which they are met."""
-    names = ("at_ms", "id") if wanted.by_time else ("id",)
-    rows = wanted.rows().order_by(*(name if forward else f"-{name}" for name in names))
-    return rows if edge is None else rows.filter(_beyond(edge, "gt" if forward else "lt", wanted.by_time))
+    order = _order(wanted)
+    rows = wanted.rows().order_by(*(name if forward else f"-{name}" for name in order))
+    return rows if edge is None else rows.filter(_beyond(order, edge, " > " if forward else " < "))
 
 
-def _beyond(edge: Edge, than: str, by_time: bool) -> Q:
-    at_ms, row_id = edge
-    by_id = Q(**{f"id__{than}": row_id})
-    if not by_time:
-        return by_id
-    # The last is implied, and is what an index can begin at.
-    return (Q(**{f"at_ms__{than}": at_ms}) | Q(at_ms=at_ms) & by_id) & Q(**{f"at_ms__{than}e": at_ms})
+def _beyond(order: list[str], edge: Edge, than: str) -> Func:
+    """Return ``(a, b) > (x, y)``: one bound of an index, which comparisons in an OR are not."""
+    sides = [_row(*map(F, order)), _row(*map(Value, edge))]
+    return Func(*sides, arg_joiner=than, template="%(expressions)s", output_field=BooleanField())
+
+
+def _row(*parts: F | Value) -> Func:
+    return Func(*parts, template="(%(expressions)s)", output_field=BooleanField())
 
 
 def _edge(wanted: Wanted, row_id: int | None) -> Edge | None:
     """Return the edge at a row. One that was archived meanwhile has no time: then pages begin anew."""
     if row_id is None or not wanted.by_time:
-        return None if row_id is None else (0, row_id)
+        lead = (getattr(wanted, wanted.lead),) if wanted.lead and not wanted.by_time else ()
+        return None if row_id is None else (*lead, row_id)
     at_ms = AuditEvent.objects.filter(id=row_id).values_list("at_ms", flat=True).first()
     return None if at_ms is None else (at_ms, row_id)

@@ -85,9 +85,9 @@ def fill(number: int) -> None:
     """Fill the log on PostgreSQL, by force: jobs of four events, 100 ms apart, and what only its oldest part has.
 
     The oldest hundredth has an action, a lane, a handler and a caller of its own: what a planner who takes rows to be
-    evenly spread looks for from the wrong end. A tenth belongs to one request.
+    evenly spread looks for from the wrong end. The oldest quarter has a handler of its own, the newest tenth a request.
     """
-    old, bulk = number // 100, (number // 10, number // 5)
+    old, bulk = number // 100, number // 10 * 9
     indexes = list(AuditEvent._meta.indexes)
     with connections[ALIAS].schema_editor() as editor:
         for index in indexes:
@@ -98,10 +98,11 @@ def fill(number: int) -> None:
           CASE WHEN n <= {old} THEN 'purge' ELSE (ARRAY['enqueue', 'promote', 'claim', 'ack'])[n % 4 + 1] END,
           CASE WHEN n <= {old} THEN 'user:old' WHEN n % 4 = 0 THEN 'user:' || n % 1000 ELSE 'worker:w' || n % 50 END,
           md5((n / 4)::text),
-          CASE WHEN n <= {old} THEN 'old.handler' ELSE 'shop.jobs.handler' || n % 40 END,
+          CASE WHEN n <= {old} THEN 'old.handler' WHEN n <= {number // 4} THEN 'former.handler'
+            ELSE 'shop.jobs.handler' || n % 40 END,
           CASE WHEN n <= {old} THEN 'old' WHEN n % 10 = 0 THEN 'low' WHEN n % 10 < 4 THEN 'default' ELSE 'high' END,
           '{{"order_id": 7}}', 'done', '',
-          CASE WHEN n BETWEEN {bulk[0]} AND {bulk[1]} THEN 'bulk' ELSE md5((n / 8)::text) END,
+          CASE WHEN n > {bulk} THEN 'bulk' ELSE md5((n / 8)::text) END,
           '', sha256(n::text::bytea), sha256((n + 1)::text::bytea)
         FROM generate_series(1, {number}) n
     """)
@@ -119,12 +120,15 @@ def views(number: int) -> dict[str, str]:
     begin, end = f"since={_time(old // 2)}", f"until={_time(old // 2 + 2000)}"
     return {
         "first page": "", "middle page": f"before={middle}", "last page": "after=1",
-        "a frequent action": "action=ack", "its middle page": f"action=ack&before={middle}",
+        "a frequent action": "action=ack", "a middle page of it": f"action=ack&before={middle}",
         "an action of old": "action=purge", "a caller of old": "caller=user:old", "a caller": "caller=worker:w7",
         "a lane": "lane=low", "a lane of old": "lane=old", "a handler": "handler=shop.jobs.handler7",
-        "a handler of old": "handler=old.handler", "a job": f"job={job}", "a request": f"correlation_id={request}",
+        "a handler of old": "handler=old.handler", "a handler of the oldest quarter": "handler=former.handler",
+        "its middle page": f"handler=former.handler&before={number // 8}",
+        "that handler in a lane": "handler=former.handler&lane=default",
+        "a job": f"job={job}", "a request": f"correlation_id={request}",
         "a request of a tenth of all": "correlation_id=bulk",
-        "its middle page, by id": f"correlation_id=bulk&after={number // 7}",
+        "a middle page of that": f"correlation_id=bulk&after={number // 100 * 95}",
         "since long ago": begin, "until long ago": end, "a short time, long ago": f"{begin}&{end}",
         "its second page": f"{begin}&{end}&before={old // 2 + 1500}", "since the middle": f"since={_time(middle)}",
         "an action in a short time": f"{begin}&{end}&action=purge", "a lane since long ago": f"{begin}&lane=low",
