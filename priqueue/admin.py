@@ -39,7 +39,7 @@ def _moment() -> forms.DateTimeField:
 
 def _text(length: int, suggestions: str = "") -> forms.CharField:
     widget = forms.TextInput(attrs={"list": suggestions} if suggestions else {})
-    return forms.CharField(required=False, max_length=length, widget=widget)
+    return forms.CharField(required=False, max_length=length, strip=False, widget=widget)
 
 
 def _cursor() -> forms.IntegerField:

@@ -23,7 +23,7 @@ ACTIONS = (
 SIZE, BATCH = 100, 1000
 _EXACT = ("action", "caller", "handler", "lane", "job", "correlation_id")
 
-#: of the row beyond which to go on, what the order is by
+#: the row beyond which to go on: its values of what the order is by
 Edge = tuple[Any, ...]
 
 
@@ -130,8 +130,9 @@ def _row(*parts: F | Value) -> Func:
 
 def _edge(wanted: Wanted, row_id: int | None) -> Edge | None:
     """Return the edge at a row. One that was archived meanwhile has no time: then pages begin anew."""
-    if row_id is None or not wanted.by_time:
-        lead = (getattr(wanted, wanted.lead),) if wanted.lead and not wanted.by_time else ()
-        return None if row_id is None else (*lead, row_id)
+    if row_id is None:
+        return None
+    if not wanted.by_time:
+        return (getattr(wanted, wanted.lead), row_id) if wanted.lead else (row_id,)
     at_ms = AuditEvent.objects.filter(id=row_id).values_list("at_ms", flat=True).first()
     return None if at_ms is None else (at_ms, row_id)

@@ -132,7 +132,7 @@ def test_a_filter_that_is_not_understood_shows_nothing_and_exports_nothing(query
 
 
 def test_an_event_leads_to_the_life_of_its_job_and_of_its_request(reader: Client) -> None:
-    keep(*[event | {"job": "a/b?c&d", "correlation_id": "r#1 +"} for event in EVENTS[:2]], EVENTS[2])
+    keep(*[event | {"job": "a/b?c&d", "correlation_id": " r#1 +"} for event in EVENTS[:2]], EVENTS[2])
 
     event = reader.get(f"{LIST}1/change/")
 
