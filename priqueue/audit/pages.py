@@ -1,16 +1,16 @@
 """Pages: the rows that somebody asks for, page by page, each read off an index and never counted.
 
 A page is where the one before it ended, by id: so the last page of millions costs what the first one costs, and rows
-that are added meanwhile shift nothing. The order begins with what a filter asks for, where that is a time or one text
-alone: then only that one's index has the order. By id alone the planner would at times walk through all rows, in the
-hope to meet soon what has in truth not been there for years.
+that are added meanwhile shift nothing. The order begins with what the filter asks for, with the rarest of it: then that
+one's index alone has the order. By id alone the planner would at times walk through all rows, in the hope to meet soon
+what has in truth not been there for years.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import BooleanField, F, Func, QuerySet, Value
+from django.db.models import BooleanField, F, Func, Q, QuerySet, Value
 
 from priqueue.audit import exports
 from priqueue.models import AuditEvent
@@ -21,7 +21,9 @@ ACTIONS = (
     "pause", "resume", "register", "drain", "leave", "forget", "archive",
 )  # fmt: skip
 SIZE, BATCH = 100, 1000
-_EXACT = ("action", "caller", "handler", "lane", "job", "correlation_id")
+_EXACT = ("job", "correlation_id", "caller", "handler", "lane", "action")
+#: from this many rows on one text is as frequent as another
+_FREQUENT = 100_000
 
 #: the row beyond which to go on: its values of what the order is by
 Edge = tuple[Any, ...]
@@ -50,21 +52,15 @@ class Wanted:
         """Whether pages go by time; a life is short enough to be sorted by id in any case."""
         return not self.oldest_first and (self.since_ms is not None or self.until_ms is not None)
 
-    @property
-    def lead(self) -> str:
-        """The column by which rows are sorted before their ids; empty for none."""
-        exact = [name for name in _EXACT if getattr(self, name)]
-        if self.by_time:
-            return "at_ms"
-        return exact[0] if len(exact) == 1 else ""
+    def exact(self) -> dict[str, str]:
+        """Return the columns that have to have a certain text, and that text."""
+        return {name: getattr(self, name) for name in _EXACT if getattr(self, name)}
 
-    def rows(self) -> QuerySet[AuditEvent]:
-        """Return the rows, in no order."""
-        exact = {name: getattr(self, name) for name in _EXACT if getattr(self, name)}
-        if self.lead in exact:
-            # As a range: a column that is known to be constant would not count for the order.
-            exact = {f"{self.lead}__{bound}": exact[self.lead] for bound in ("gte", "lte")}
-        rows = AuditEvent.objects.filter(**exact)
+    def rows(self, lead: str) -> QuerySet[AuditEvent]:
+        """Return the rows, in no order; to be sorted by the column ``lead`` before all."""
+        rows = AuditEvent.objects.filter(**{name: text for name, text in self.exact().items() if name != lead})
+        if lead in self.exact():
+            rows = rows.filter(_span(lead, self.exact()[lead]))
         if self.since_ms is not None:
             rows = rows.filter(at_ms__gte=self.since_ms)
         return rows if self.until_ms is None else rows.filter(at_ms__lt=self.until_ms)
@@ -81,9 +77,10 @@ class Page:
 
 def page(wanted: Wanted, before: int | None = None, after: int | None = None) -> Page:
     """Return the rows before or after that of an id, next to it; without one the first in the order of ``wanted``."""
-    edge = _edge(wanted, before if after is None else after)
+    order = _order(wanted)
+    edge = _edge(wanted, order, before if after is None else after)
     forward = after is not None or (before is None and wanted.oldest_first)
-    found = list(_walk(wanted, edge, forward)[: SIZE + 1])
+    found = list(_walk(wanted, order, edge, forward)[: SIZE + 1])
     rows = found[:SIZE] if forward else found[SIZE - 1 :: -1]  # oldest first
     if not rows:
         return Page([])
@@ -100,21 +97,36 @@ def batches(wanted: Wanted) -> Iterator[list[tuple[Any, ...]]]:
     and behind a pooler it would hold a connection for as long as somebody downloads.
     """
     head = AuditEvent.objects.order_by("-id").values_list("id", flat=True).first() or 0
-    places = [exports.COLUMNS.index(name) for name in _order(wanted)]
+    order = _order(wanted)
+    places = [exports.COLUMNS.index(name) for name in order]
     edge: Edge | None = None
-    while batch := list(_walk(wanted, edge, True).filter(id__lte=head).values_list(*exports.COLUMNS)[:BATCH]):
+    while batch := list(_walk(wanted, order, edge, True).filter(id__lte=head).values_list(*exports.COLUMNS)[:BATCH]):
         yield batch
         edge = tuple(batch[-1][place] for place in places)
 
 
 def _order(wanted: Wanted) -> list[str]:
-    return [wanted.lead, "id"] if wanted.lead else ["id"]
+    """Return the columns to sort by."""
+    if wanted.by_time:
+        return ["at_ms", "id"]
+    exact = wanted.exact()
+    lead = min(exact, key=lambda name: _frequency(name, exact[name])) if len(exact) > 1 else next(iter(exact), None)
+    return [lead, "id"] if lead else ["id"]
 
 
-def _walk(wanted: Wanted, edge: Edge | None, forward: bool) -> QuerySet[AuditEvent]:
+def _frequency(name: str, text: str) -> int:
+    """Return how many rows have a text, as far as it matters; by its index alone."""
+    return AuditEvent.objects.filter(_span(name, text)).order_by(name, "id")[:_FREQUENT].count()
+
+
+def _span(name: str, text: str) -> Q:
+    """Return that a column has a text, as a range: one that is known to be constant would not count for the order."""
+    return Q(**{f"{name}__gte": text, f"{name}__lte": text})
+
+
+def _walk(wanted: Wanted, order: list[str], edge: Edge | None, forward: bool) -> QuerySet[AuditEvent]:
     """Return the rows from the edge on, in the order in which they are met."""
-    order = _order(wanted)
-    rows = wanted.rows().order_by(*(name if forward else f"-{name}" for name in order))
+    rows = wanted.rows(order[0]).order_by(*(name if forward else f"-{name}" for name in order))
     return rows if edge is None else rows.filter(_beyond(order, edge, " > " if forward else " < "))
 
 
@@ -128,11 +140,11 @@ def _row(*parts: F | Value) -> Func:
     return Func(*parts, template="(%(expressions)s)", output_field=BooleanField())
 
 
-def _edge(wanted: Wanted, row_id: int | None) -> Edge | None:
+def _edge(wanted: Wanted, order: list[str], row_id: int | None) -> Edge | None:
     """Return the edge at a row. One that was archived meanwhile has no time: then pages begin anew."""
     if row_id is None:
         return None
     if not wanted.by_time:
-        return (getattr(wanted, wanted.lead), row_id) if wanted.lead else (row_id,)
+        return (*(wanted.exact()[name] for name in order[:-1]), row_id)
     at_ms = AuditEvent.objects.filter(id=row_id).values_list("at_ms", flat=True).first()
     return None if at_ms is None else (at_ms, row_id)

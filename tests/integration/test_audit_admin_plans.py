@@ -44,11 +44,16 @@ def nodes(top: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def scans(queries: CaptureQueriesContext) -> dict[str, float]:
-    """Return the ways in which rows were read, and how many were by the most of them."""
+    """Return the ways in which rows were read for a page, and how many were by the most of them.
+
+    How often a text is there is asked beside, up to a number that is larger than this log.
+    """
     found: dict[str, float] = {}
-    for node in (node for query in queries for node in nodes(plan(query["sql"])) if "Scan" in node["Node Type"]):
-        way = node.get("Index Name", node["Node Type"])
-        found[way] = max(found.get(way, 0), node["Actual Rows"] + node.get("Rows Removed by Filter", 0))
+    statements = [query["sql"] for query in queries if "COUNT" not in query["sql"]]
+    for node in (node for sql in statements for node in nodes(plan(sql)) if "Scan" in node["Node Type"]):
+        if node["Node Type"] != "Bitmap Index Scan":  # which reads no row
+            way = node.get("Index Name", node["Node Type"])
+            found[way] = max(found.get(way, 0), node["Actual Rows"] + node.get("Rows Removed by Filter", 0))
     return found
 
 

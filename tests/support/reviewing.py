@@ -126,6 +126,7 @@ def views(number: int) -> dict[str, str]:
         "a handler of old": "handler=old.handler", "a handler of the oldest quarter": "handler=former.handler",
         "its middle page": f"handler=former.handler&before={number // 8}",
         "that handler in a lane": "handler=former.handler&lane=default",
+        "an action of old in a lane": "action=purge&lane=high", "a lane of old with an action": "action=ack&lane=old",
         "a job": f"job={job}", "a request": f"correlation_id={request}",
         "a request of a tenth of all": "correlation_id=bulk",
         "a middle page of that": f"correlation_id=bulk&after={number // 100 * 95}",
