@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 import pytest
 from django.db import connections
@@ -11,7 +12,7 @@ from priqueue.clock import monotonic_s
 from tests.support.databases import ALIAS
 from tests.support.reviewing import LIST, client_of, fill, ids, staff, views, with_admin
 
-NUMBER, TURNS, BOUND_MS, EXPORTED = 5_000_000, 5, 300, 20
+NUMBER, TURNS, BOUND_MS = 5_000_000, 5, 300
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900), pytest.mark.django_db]
 
@@ -44,9 +45,15 @@ def test_c9_each_page_of_five_million_events_is_there_at_once(reader: Client, fi
     figure("C9", "one event, ms", event_ms, f"≤ {BOUND_MS}", event_ms <= BOUND_MS)
 
     for query in ("", "lane=low", "since=2023-11-15"):
-        first_ms = took_ms(lambda query=query: next(iter(reader.get(f"{LIST}export/csv/?{query}").streaming_content)))
+        first_ms = took_ms(
+            lambda query=query: list(islice(reader.get(f"{LIST}export/csv/?{query}").streaming_content, 2))
+        )
         figure(
-            "C9", f"first piece of an export of {query or 'all'}, ms", first_ms, f"≤ {BOUND_MS}", first_ms <= BOUND_MS
+            "C9",
+            f"first 1,000 rows of an export of {query or 'all'}, ms",
+            first_ms,
+            f"≤ {BOUND_MS}",
+            first_ms <= BOUND_MS,
         )
 
     with connections[ALIAS].cursor() as cursor:

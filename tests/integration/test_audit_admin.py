@@ -198,7 +198,9 @@ def walk(reader: Client, query: str, name: str) -> list[list[int]]:
     return found
 
 
-@pytest.mark.parametrize("query", ["", "caller=worker:w", "since=1970-01-01T00:00:00", "lane=high&since=1970-01-01"])
+@pytest.mark.parametrize(
+    "query", ["", "caller=worker:w", "since=1970-01-01T00:00:00", "lane=high&since=1970-01-01", "lane=high&action=ack"]
+)
 @pytest.mark.parametrize("number", [20, 25])
 def test_pages_are_complete_and_repeat_nothing_there_and_back(
     query: str, number: int, reader: Client, monkeypatch: pytest.MonkeyPatch
