@@ -57,10 +57,8 @@ class Wanted:
         return {name: getattr(self, name) for name in _EXACT if getattr(self, name)}
 
     def rows(self, lead: str) -> QuerySet[AuditEvent]:
-        """Return the rows, in no order; to be sorted by the column ``lead`` before all."""
+        """Return the rows, in no order, but for the condition on the column ``lead``."""
         rows = AuditEvent.objects.filter(**{name: text for name, text in self.exact().items() if name != lead})
-        if lead in self.exact():
-            rows = rows.filter(_span(lead, self.exact()[lead]))
         if self.since_ms is not None:
             rows = rows.filter(at_ms__gte=self.since_ms)
         return rows if self.until_ms is None else rows.filter(at_ms__lt=self.until_ms)
@@ -119,14 +117,19 @@ def _frequency(name: str, text: str) -> int:
     return AuditEvent.objects.filter(_span(name, text)).order_by(name, "id")[:_FREQUENT].count()
 
 
-def _span(name: str, text: str) -> Q:
+def _span(name: str, text: str, *bounds: str) -> Q:
     """Return that a column has a text, as a range: one that is known to be constant would not count for the order."""
-    return Q(**{f"{name}__gte": text, f"{name}__lte": text})
+    return Q(**{f"{name}__{bound}": text for bound in bounds or ("gte", "lte")})
 
 
 def _walk(wanted: Wanted, order: list[str], edge: Edge | None, forward: bool) -> QuerySet[AuditEvent]:
     """Return the rows from the edge on, in the order in which they are met."""
-    rows = wanted.rows(order[0]).order_by(*(name if forward else f"-{name}" for name in order))
+    lead = order[0]
+    rows = wanted.rows(lead).order_by(*(name if forward else f"-{name}" for name in order))
+    # The edge is a bound already; with a second one on its side the index would begin at the wrong of the two.
+    far = () if edge is None else ("lte",) if forward else ("gte",)
+    if lead in wanted.exact():
+        rows = rows.filter(_span(lead, wanted.exact()[lead], *far))
     return rows if edge is None else rows.filter(_beyond(order, edge, " > " if forward else " < "))
 
 
