@@ -49,9 +49,10 @@ class AuditEvent(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["namespace", "epoch", "stream_id"], name="priqueue_audit_once"),
         ]
+        # With the id, so that a page of a filter is read off its index in order, however many rows the filter leaves.
         indexes = [
-            models.Index(fields=[name], name=f"priqueue_audit_{name}"[:30])
-            for name in ("job", "correlation_id", "caller", "action", "handler", "at_ms")
+            models.Index(fields=[name, "id"], name=f"priqueue_audit_{name}"[:30])
+            for name in ("job", "correlation_id", "caller", "action", "handler", "lane", "at_ms")
         ]
 
     def __str__(self) -> str:

@@ -7,6 +7,8 @@ auditor  the loop around it
 verify   walks the chain and names the first break
 anchors  heads of the chain, kept elsewhere: only they tell of a cut tail
 archive  takes out what is old; the chain goes on
+pages    the rows that somebody asks for, page by page off an index
+exports  rows as lines of CSV and JSON
 rights   what the runtime's role may do to the table
 """
 

@@ -7,7 +7,6 @@
 The event is part of the chain, so the chain goes on from where the archive ended, and who archived what is on record.
 """
 
-import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import TextIO
 
 from django.db import connections
 
-from priqueue.audit import chain
+from priqueue.audit import exports
 from priqueue.audit.store import insert, locked
 from priqueue.audit.verify import ARCHIVED, Report, verify
 from priqueue.clock import wall_ms
@@ -85,14 +84,11 @@ def delete(alias: str, wanted: Range, namespace: str, caller: str, reason: str) 
 
 
 def _lines(alias: str, wanted: Range) -> Iterator[str]:
-    names = ("id", "previous", "hash", *chain.PARTS[2:])
     last_id = wanted.first_id - 1
-    rows = AuditEvent.objects.using(alias).order_by("id").filter(id__lte=wanted.last_id).values_list(*names)
+    rows = AuditEvent.objects.using(alias).order_by("id").filter(id__lte=wanted.last_id).values_list(*exports.COLUMNS)
     while batch := list(rows.filter(id__gt=last_id)[:_BATCH]):
         for values in batch:
-            row = dict(zip(names, values, strict=True))
-            row |= {name: bytes(row[name]).hex() for name in ("previous", "hash")}
-            yield json.dumps(row, ensure_ascii=False, separators=(",", ":"))
+            yield exports.json_line(values)
         last_id = batch[-1][0]
 
 

@@ -36,12 +36,13 @@ class Migration(migrations.Migration):
             options={
                 "default_permissions": ("view",),
                 "indexes": [
-                    models.Index(fields=["job"], name="priqueue_audit_job"),
-                    models.Index(fields=["correlation_id"], name="priqueue_audit_correlation_id"),
-                    models.Index(fields=["caller"], name="priqueue_audit_caller"),
-                    models.Index(fields=["action"], name="priqueue_audit_action"),
-                    models.Index(fields=["handler"], name="priqueue_audit_handler"),
-                    models.Index(fields=["at_ms"], name="priqueue_audit_at_ms"),
+                    models.Index(fields=["job", "id"], name="priqueue_audit_job"),
+                    models.Index(fields=["correlation_id", "id"], name="priqueue_audit_correlation_id"),
+                    models.Index(fields=["caller", "id"], name="priqueue_audit_caller"),
+                    models.Index(fields=["action", "id"], name="priqueue_audit_action"),
+                    models.Index(fields=["handler", "id"], name="priqueue_audit_handler"),
+                    models.Index(fields=["lane", "id"], name="priqueue_audit_lane"),
+                    models.Index(fields=["at_ms", "id"], name="priqueue_audit_at_ms"),
                 ],
                 "constraints": [
                     models.UniqueConstraint(fields=("namespace", "epoch", "stream_id"), name="priqueue_audit_once")
