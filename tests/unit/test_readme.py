@@ -77,7 +77,7 @@ def test_every_setting_it_names_is_a_setting() -> None:
     known = {name.upper() for name in Settings.__dataclass_fields__}
     named = set(re.findall(r"`([A-Z]+(?:_[A-Z]+)*)(?:`| )", README))
 
-    assert named - known <= {"REDIS_URL", "DATABASE_URL", "PYTHON", "PRIQUEUE", "INSTALLED_APPS"}
+    assert named - known <= {"REDIS_URL", "DATABASE_URL", "PYTHON", "PRIQUEUE", "INSTALLED_APPS", "MIDDLEWARE"}
 
 
 def test_the_weights_it_explains_are_the_default() -> None:
