@@ -71,13 +71,13 @@ def test_d7_an_aware_time_is_its_instant_to_the_millisecond(queue: Queue, moment
 @pytest.mark.parametrize(
     ("options", "wait_ms"),
     [
-        ({"delay": 0.0004}, None),
+        ({"delay": 0.0004}, 1),
         ({"delay": 0}, None),
         ({"delay": None}, None),
         ({"run_at": datetime(1, 1, 1, tzinfo=UTC)}, None),
         ({"run_at": datetime(2020, 1, 1, tzinfo=UTC)}, None),
         ({"delay": 0.001}, 1),
-        ({"delay": timedelta(microseconds=1_999)}, 1),
+        ({"delay": timedelta(microseconds=1_999)}, 2),
         ({"delay": 2**31 / 1000}, 2**31),
         ({"delay": timedelta(days=3_653)}, 3_653 * 86_400_000),
     ],
