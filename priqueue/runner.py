@@ -16,6 +16,7 @@ from contextlib import suppress
 from asgiref.sync import sync_to_async
 
 from priqueue import connections
+from priqueue.clock import monotonic_s
 from priqueue.conf import Settings
 from priqueue.exceptions import Timeout
 from priqueue.executor import Outcome, execute, execute_async, failed, is_async
@@ -36,6 +37,7 @@ class Slot:
         self._settings = settings
         self._lock = threading.Lock()
         self._key: Key | None = None
+        self._due_s = 0.0
         self._thread_id = 0
 
     def run(self, claim: Claim, lease_lost: Callable[[], bool]) -> Outcome:
@@ -51,19 +53,24 @@ class Slot:
             self._leave()
         return outcome or failed(claim, Timeout(), self._settings)
 
-    def interrupt(self, key: Key) -> bool:
-        """Raise a Timeout in the thread if it is still at this run; return whether it was."""
+    def interrupt(self, key: Key) -> float | None:
+        """Raise a Timeout in the thread; return 0, or the seconds that its run has left, or None if it is elsewhere.
+
+        A run that had to wait, behind one that held the interpreter lock, has its time from its own beginning.
+        """
         with self._lock:
-            found = self._key == key
-            if found:
+            if self._key != key:
+                return None
+            left_s = max(0.0, self._due_s - monotonic_s())
+            if not left_s:
                 self._key = None
                 _raise_in(self._thread_id, Timeout)
-        return found
+        return left_s
 
     def _enter(self, claim: Claim) -> None:
         self._thread_id = threading.get_ident()
         with self._lock:
-            self._key = key_of(claim)
+            self._key, self._due_s = key_of(claim), monotonic_s() + claim.job.timeout
 
     def _leave(self) -> None:
         with self._lock:
@@ -164,8 +171,13 @@ class Runner:
     def interrupt(self, key: Key) -> None:
         """Ask a run that is over its time to stop; ``interrupted`` is called once it is."""
         self._coroutines.interrupt(key)
-        if any(slot.interrupt(key) for slot in self._slots):
-            self._interrupted(key)
+        for left_s in [slot.interrupt(key) for slot in self._slots]:
+            if left_s == 0:
+                self._interrupted(key)
+            elif left_s is not None:
+                later = threading.Timer(left_s, self.interrupt, (key,))
+                later.daemon = True
+                later.start()
 
     def lose(self, key: Key) -> None:
         """Let a run know that its lease is lost."""
