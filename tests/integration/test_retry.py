@@ -31,6 +31,18 @@ def test_it_leaves_an_event_and_is_counted(queue: Queue) -> None:
     assert queue.counters()["retried:low"] == 1
 
 
+def test_a_wait_of_nothing_is_over_in_the_same_millisecond(real_queue: Queue) -> None:
+    queue = real_queue.on_the_servers_clock()
+    claims = queue.claimed(number=20)
+
+    moved = []
+    for claim in claims:
+        queue.coordinator.retry(claim, FAILURE, delay_s=0)
+        moved.append(queue.coordinator.promote())
+
+    assert moved == [1] * 20
+
+
 def test_the_trail_keeps_what_happened_where_and_when(queue: Queue) -> None:
     (claim,) = queue.claimed()
 

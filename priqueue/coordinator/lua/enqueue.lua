@@ -9,7 +9,7 @@ call('ZCARD', lane.delayed)
 local answer, ready = {}, 0
 for at = 5, #ARGV, 5 do
   local id, envelope, delay_ms, run_at_ms = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
-  local due = delay_ms == 0 and now or delay_ms and now_up + delay_ms or run_at_ms
+  local due = delay_ms and due_after(delay_ms) or run_at_ms
   local accepted = call('HSETNX', jobs, id, envelope)
   if accepted == 1 then
     local head = head_of(envelope)

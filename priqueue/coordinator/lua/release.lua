@@ -10,7 +10,7 @@ for at = #ARGV - 1, 8, -2 do -- from the last to the first, so that the head of 
     call('ZCARD', lane.delayed)
     end_lease(lease)
     if wait_ms > 0 then
-      call('ZADD', lane.delayed, text(now_up + wait_ms), id)
+      call('ZADD', lane.delayed, text(due_after(wait_ms)), id)
       push_token(wake_ticker)
     else
       call('LPUSH', lane.list, id)

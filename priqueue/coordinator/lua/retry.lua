@@ -7,7 +7,7 @@ if not lease or lease.token ~= ARGV[7] then
   return ARGV[5] == '1' and last_token(id) == ARGV[7] and 0 or -1
 end
 call('ZCARD', lane.delayed) -- a foreign value there is an error now, before the first write
-local due = text(now_up + tonumber(ARGV[8]))
+local due = text(due_after(tonumber(ARGV[8])))
 write_trail(lease, ARGV[9], ARGV[10], ARGV[11])
 write_attempts(lease, lease.attempt, lease.crashes)
 end_lease(lease)

@@ -5,13 +5,14 @@
 -- Output: none; these locals. A script reads, checks, writes, and closes with write_counts()
 local audit, epoch, counters, jobs, attempts, since, inflight, deadlines, slots, claims, workers, heartbeats, sweep,
   picker, paused, wake_ticker, dead, letters, causes, holes, kept, trim = unpack(KEYS, 1, 22)
-local prefix, now, audited, call = ARGV[1], tonumber(ARGV[2]), ARGV[3], redis.call
-local now_up = now -- rounded up: a wait that began in the middle of a millisecond must not end early
+local prefix, now, now_up, audited, call = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[2]), ARGV[3], redis.call
 if not now then
   local time = call('TIME')
   now, now_up = time[1] * 1000 + math.floor(time[2] / 1000), time[1] * 1000 + math.ceil(time[2] / 1000)
 end
 local function text(number) return string.format('%.0f', number) end
+-- Rounded up: a wait that began in the middle of a millisecond must not end early. No wait is over at once.
+local function due_after(wait_ms) return wait_ms == 0 and now or now_up + wait_ms end
 local order, lanes = {}, {}
 for name in string.gmatch(ARGV[4], '[^,]+') do
   local at = 22 + 3 * #order
