@@ -18,7 +18,8 @@ from priqueue.models import AuditEvent
 #: what scripts and the archive write; a select of them from the rows would read the whole table
 ACTIONS = (
     "enqueue", "promote", "claim", "ack", "retry", "bury", "crash", "release", "reclaim", "requeue", "purge", "cancel",
-    "pause", "resume", "register", "drain", "leave", "forget", "archive",
+    "pause", "resume", "register", "drain", "leave", "forget", "refuse",
+    "archive",
 )  # fmt: skip
 SIZE, BATCH = 100, 1000
 _EXACT = ("job", "correlation_id", "caller", "handler", "lane", "action")
