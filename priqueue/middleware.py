@@ -50,10 +50,11 @@ class PriqueueMiddleware:
 
 
 def _acting(request: HttpRequest) -> AbstractContextManager[None]:
-    return callers.acting_when_asked(lambda: _who(request), correlation_id=_correlation_id(request))
+    return callers.acting_when_asked(lambda: caller(request), correlation_id=correlation_id(request))
 
 
-def _who(request: HttpRequest) -> str:
+def caller(request: HttpRequest) -> str:
+    """Return the caller that a request's user is; "system" where nobody is logged in."""
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return "system"
@@ -61,7 +62,8 @@ def _who(request: HttpRequest) -> str:
     return f"user:{quote(str(user.pk), safe='@+:')}"
 
 
-def _correlation_id(request: HttpRequest) -> str:
+def correlation_id(request: HttpRequest) -> str:
+    """Return the request's ``X-Request-ID`` if it can be one, else a fresh id."""
     try:
         return callers.check_word("X-Request-ID", request.META.get("HTTP_X_REQUEST_ID"))
     except InvalidCaller:
