@@ -21,7 +21,7 @@ from redis.exceptions import (
 )
 
 from priqueue import PriqueueError, QueueFull, QueueUnavailable, clock
-from priqueue.coordinator import Coordinator
+from priqueue.coordinator import DENIED, Coordinator, Note
 from priqueue.coordinator.connection import derive
 from priqueue.coordinator.keys import Keys
 from priqueue.coordinator.scripts import Call, Scripts, names, source
@@ -163,6 +163,7 @@ def _live(queue: Queue) -> None:
     c.wake(["low"])
     c.sample({"slots": 1})
     c.drain("w", **by)
+    c.note(Note(action="view", caller="user:1", outcome=DENIED))
     c.forget(["w"])
     c.leave("w")
     c.trim()
