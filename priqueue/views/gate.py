@@ -1,0 +1,34 @@
+"""Gate: who may come in, what happens to those who may not, and what a page says when the queue does not answer."""
+
+from typing import Any
+
+from django.http import HttpResponse, HttpResponseNotAllowed
+
+from priqueue.exceptions import PriqueueError
+from priqueue.views.routes import Route
+from priqueue.views.visit import PERMISSIONS, Visit
+
+
+def answer(visit: Visit, route: Route, parts: dict[str, Any]) -> HttpResponse:
+    """Return what a route answers to a visit: its page, a refusal, or that the queue is away."""
+    missing = next((needed for needed in ("view_queue", route.permission) if not visit.may(needed)), None)
+    if missing:
+        return refusal(visit, missing)
+    if visit.request.method not in route.methods:
+        return HttpResponseNotAllowed(route.methods)
+    try:
+        return route.view(visit, **parts)
+    except PriqueueError as error:
+        return unavailable(visit, str(error))
+
+
+def refusal(visit: Visit, codename: str) -> HttpResponse:
+    """Return the page that names the permission that is missing."""
+    context = {"codename": codename, "permission": PERMISSIONS[codename]}
+    return visit.render("forbidden.html", "Not permitted", context, status=403)
+
+
+def unavailable(visit: Visit, why: str) -> HttpResponse:
+    """Return the page that says that the queue does not answer; what was to be changed may have been."""
+    context = {"why_not": why, "was_sent": visit.request.method == "POST"}
+    return visit.render("unavailable.html", "Redis does not answer", context, status=503)
