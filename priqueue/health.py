@@ -12,12 +12,13 @@ from priqueue.conf import Settings
 from priqueue.coordinator.inspection import LaneStats, WorkerStats
 from priqueue.coordinator.overview import Snapshot
 from priqueue.jobs import from_ms
-from priqueue.words import amount, count, duration, percent, rate
+from priqueue.words import amount, count, duration, percent, rate, short_error
 
 _OPEN_ENDED_S = 3600
 _BACKLOG = 10_000
 _AUDITOR_S = 5
-_MEMORY, _MEMORY_FULL = 0.8, 0.95
+#: parts of the server's memory limit from which on it draws attention, and is trouble
+MEMORY, _MEMORY_FULL = 0.8, 0.95
 #: this often over its threshold, something that draws attention is trouble
 _FAR_OVER = 10
 
@@ -170,7 +171,8 @@ def _failures(snapshot: Snapshot, settings: Settings) -> Iterator[Finding]:
 def _letters(snapshot: Snapshot, _: Settings) -> Iterator[Finding]:
     if snapshot.buried:
         worst = snapshot.causes[0]
-        which = f"all {worst.error}" if worst.recent == snapshot.buried else f"most of them {worst.error}"
+        all_of = "all" if worst.recent == snapshot.buried else "most of them"
+        which = f"{all_of} {short_error(worst.error)}"
         yield Finding(Level.ATTENTION, f"{amount(snapshot.buried, 'dead letter')} in 10 min, {which}", "dead")
 
 
@@ -194,7 +196,7 @@ def _store(snapshot: Snapshot, _: Settings) -> Iterator[Finding]:
         yield Finding(Level.ATTENTION, f"{count(snapshot.backlog)} audit events wait for the database", "services")
     if snapshot.memory_bytes is not None and snapshot.memory_limit_bytes:
         used = snapshot.memory_bytes / snapshot.memory_limit_bytes
-        if used > _MEMORY:
+        if used > MEMORY:
             level = Level.TROUBLE if used > _MEMORY_FULL else Level.ATTENTION
             yield Finding(level, f"Redis uses {percent(used)} of its memory; at 100 % no job is taken in", "services")
 

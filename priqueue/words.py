@@ -2,6 +2,8 @@
 
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
 _KIB = 1024
+#: a figure that nobody knows, which is not 0
+UNKNOWN = "\u2013"
 
 
 def count(number: int) -> str:
@@ -51,6 +53,11 @@ def size(number: int) -> str:
 def short_id(job_id: str) -> str:
     """Return the end of an id, by which a list tells jobs apart: their beginnings are their times."""
     return f"…{job_id[-8:]}" if len(job_id) > 8 else job_id
+
+
+def short_error(error: str) -> str:
+    """Return the name of an error without the modules it is in."""
+    return error.rpartition(".")[2] or error
 
 
 def _two(seconds: float, large_s: int, large: str, small_s: int, small: str) -> str:

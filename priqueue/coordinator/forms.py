@@ -19,6 +19,10 @@ class Forms:
         deadline_s, keys = settings.socket_timeout_s, Keys(settings.namespace)
         self._scripts = Scripts(self.client, keys, audit=settings.audit, deadline_s=deadline_s, now_ms=clock)
 
+    def close(self) -> None:
+        """Close the connections."""
+        self.client.close()
+
     def begin(self, token: str) -> str | None:
         """Return None to who sends a form first: go on. Else what came of it: "" while the first is still at it."""
         sending = str(uuid4())

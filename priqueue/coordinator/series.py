@@ -102,6 +102,27 @@ def added(at_ms: int, buckets: Sequence[Mapping[str, int]]) -> Sums:
     )
 
 
+def merged(points: Sequence[Sums], span_ms: int) -> list[Sums]:
+    """Return points of a longer span, each the sum of those that begin in it."""
+    spans: dict[int, list[Sums]] = {}
+    for point in points:
+        spans.setdefault(point.at_ms - point.at_ms % span_ms, []).append(point)
+    return [
+        Sums(
+            at_ms=at_ms, known_s=sum(point.known_s for point in inside),
+            acked=_total([point.acked for point in inside]), picks_full=_total([point.picks_full for point in inside]),
+            enqueued=_total([point.enqueued for point in inside]), failed=_total([point.failed for point in inside]),
+            slots=sum(point.slots for point in inside), capacity=sum(point.capacity for point in inside),
+        )
+        for at_ms, inside in spans.items()
+    ]  # fmt: skip
+
+
+def _total(numbers: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    lanes = {lane for each in numbers for lane in each}
+    return {lane: sum(each.get(lane, 0) for each in numbers) for lane in lanes}
+
+
 def _by_lane(buckets: Sequence[Mapping[str, int]], *events: str) -> dict[str, int]:
     numbers: dict[str, int] = {}
     for bucket in buckets:

@@ -13,7 +13,7 @@ from priqueue.health import Finding
 from priqueue.jobs import now
 
 register = template.Library()
-for _word in (words.count, words.duration, words.percent, words.rate, words.size, words.short_id):
+for _word in (words.count, words.duration, words.percent, words.rate, words.size, words.short_id, words.short_error):
     register.filter(_word.__name__, _word)
 
 
@@ -24,9 +24,28 @@ def page_url(context: dict[str, Any], name: str, **parts: str) -> str:
 
 
 @register.simple_tag(takes_context=True)
+def about_page(context: dict[str, Any], what: str) -> str:
+    """Return the address of the page about something: ``{% about_page "dead" %}``."""
+    return str(context["visit"].about(what))
+
+
+@register.simple_tag(takes_context=True)
 def about_url(context: dict[str, Any], finding: Finding) -> str:
     """Return the address of the page that tells more of something that is wrong."""
     return str(context["visit"].about(finding.about))
+
+
+@register.filter
+def hundred(part: float) -> str:
+    """Return a part of 1 as a length of a hundred."""
+    return f"{min(max(part, 0), 1) * 100:.1f}"
+
+
+@register.filter
+def worker_name(worker_id: str) -> str:
+    """Return a worker's id without its random end: ``web1:311``."""
+    name, _, end = worker_id.rpartition(":")
+    return name or end
 
 
 @register.filter

@@ -8,9 +8,12 @@ from typing import Any
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.views.decorators.csrf import csrf_protect
 
+from priqueue import callers, jobs
+from priqueue.middleware import caller_of
 from priqueue.views.gate import answer
 from priqueue.views.routes import Route
 from priqueue.views.visit import Visit
@@ -34,7 +37,12 @@ class Mount(ABC):
 
     def respond(self, request: HttpRequest, route: Route, parts: dict[str, Any]) -> HttpResponseBase:
         """Return the answer to a request of somebody who is known."""
-        response = answer(Visit(request, self), route, parts)
+        # By their own name, also in a project without our middleware.
+        correlation_id = callers.acting().correlation_id or jobs.new_id()
+        with callers.acting_as(caller_of(request), correlation_id=correlation_id):
+            response = answer(Visit(request, self), route, parts)
+            if isinstance(response, TemplateResponse):
+                response.render()
         response["Cache-Control"] = "no-store"
         response["X-Frame-Options"] = "DENY"
         response.setdefault("Referrer-Policy", "same-origin")

@@ -16,6 +16,7 @@ from priqueue.conf import Settings
 from priqueue.coordinator import Coordinator, Letters
 from priqueue.coordinator.forms import Forms
 from priqueue.coordinator.overview import Overview, Snapshot
+from priqueue.coordinator.queued import Lanes
 from priqueue.exceptions import PriqueueError, QueueUnavailable
 from priqueue.health import Health
 
@@ -72,7 +73,9 @@ class Desk:
         timeout_s = min(TIMEOUT_S, coordinator.settings.socket_timeout_s)
         self.settings = replace(coordinator.settings, socket_timeout_s=timeout_s)
         source = (coordinator.client, self.settings, coordinator.clock)
-        self.overview, self.letters, self.forms = Overview(*source), Letters(*source), Forms(*source)
+        self.coordinator = Coordinator(*source)
+        self.overview, self.lanes = Overview(*source), Lanes(*source)
+        self.letters, self.forms = Letters(*source), Forms(*source)
         self.breaker = Breaker()
         self._last: Snapshot | None = None
 
@@ -87,8 +90,8 @@ class Desk:
 
     def close(self) -> None:
         """Close the connections."""
-        for reader in (self.overview, self.letters, self.forms):
-            reader.client.close()
+        for part in (self.coordinator, self.overview, self.lanes, self.letters, self.forms):
+            part.close()
 
 
 def desk() -> Desk:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import django
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.urls import NoReverseMatch
 
-from priqueue.exceptions import ConfigurationError
+from priqueue.coordinator.overview import Snapshot
+from priqueue.exceptions import ConfigurationError, QueueUnavailable
 from priqueue.models import DeadLetter, Queue
 from priqueue.views import reading
 from priqueue.views.reading import Desk, Look
@@ -50,7 +52,10 @@ class Visit:
         if kind == "lane":
             return self.url("lane", lane=name)
         page = {"workers": "workers", "dead": "letters"}.get(kind)
-        return self.url(page) if page else f"{self.home}#{kind}" if kind else self.home
+        try:
+            return self.url(page) if page else f"{self.home}#{kind}" if kind else self.home
+        except NoReverseMatch:
+            return self.home
 
     @property
     def desk(self) -> Desk:
@@ -65,17 +70,28 @@ class Visit:
         except ConfigurationError:
             return None
 
+    def now(self) -> Snapshot:
+        """Return the queue as it is now. Raises QueueUnavailable, for a page that makes no sense without it."""
+        look = self.look
+        if look is None or look.snapshot is None or look.why_not:
+            raise QueueUnavailable(look.why_not if look else "the settings name no queue")
+        return look.snapshot
+
+    def context(self) -> dict[str, Any]:
+        """Return what every template of a page wants to know."""
+        return {
+            "visit": self, "look": self.look if self.may("view_queue") else None,
+            "may": {codename: self.may(codename) for codename in PERMISSIONS},
+        }  # fmt: skip
+
     def render(
         self, template: str, title: str, context: Mapping[str, Any], *, crumbs: Sequence[Crumb] = (), status: int = 200
     ) -> HttpResponse:
         """Return a page in the frame of the mount. ``crumbs``: labels and addresses between overview and page."""
-        shown = self.may("view_queue")
-        home = [("Priqueue", self.home)] if shown and self.request.path != self.home else []
+        home = [("Priqueue", self.home)] if self.may("view_queue") and self.request.path != self.home else []
         whole = {
-            **self.mount.context(self.request),
-            "visit": self, "frame": self.mount.frame, "title": title, "crumbs": [*home, *crumbs],
-            "listed_crumbs": django.VERSION >= (6, 1), "look": self.look if shown else None,
-            "may": {codename: self.may(codename) for codename in PERMISSIONS},
-            **context,
+            **self.mount.context(self.request), **self.context(),
+            "frame": self.mount.frame, "title": title, "crumbs": [*home, *crumbs],
+            "listed_crumbs": django.VERSION >= (6, 1), **context,
         }  # fmt: skip
         return TemplateResponse(self.request, f"priqueue/{template}", whole, status=status)
