@@ -82,4 +82,4 @@ class SessionAuth(AuthBase):
             raise Problem(403, "forbidden", "The CSRF token is missing or wrong.")
         if not user.has_perm(PERMISSION):
             raise Problem(403, "forbidden", "This user may not use the queue over HTTP.")
-        return Known(middleware.caller(request))
+        return Known(middleware.caller_of(request))

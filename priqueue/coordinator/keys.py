@@ -25,6 +25,7 @@ What each holds:
     holes       hash     id → entries of ``dead`` that no longer stand for a letter: the oldest of its entries
     kept        list     while ``dead`` is trimmed: the older part of it, read already; it follows on ``dead``
     trim        string   while ``dead`` is trimmed: how many of its oldest entries are still to be read
+    seen        hash     duty (ticker, sweeper, auditor) → its last turn that came to its end, server ms
     refusals    zset     caller by the server ms of the first refusal that no audit event tells of yet
     refused     hash     caller → number of those refusals
 
@@ -32,7 +33,8 @@ and, by name: lane:<lane> (list, FIFO), delayed:<lane> (zset by due ms), wake:<l
 trail:<id> (list, newest last), cause:<cause> (zset by time), series:<bucket> (hash, totals and gauges of ten seconds),
 answer:<call id> (string, for five minutes: what a call answered, for its repeats), limit:<hash of caller> (string,
 "paid_us call", until a minute after that time: its rate), once:<hash of caller>:<hash of key> (string, "digest id", for
-a day: the job that came in under an idempotency key).
+a day: the job that came in under an idempotency key), form:<token> (string, for an hour: who sent a form of a page
+first, then what came of it).
 """
 
 from collections.abc import Iterable
@@ -42,7 +44,7 @@ from hashlib import sha256
 FIXED = (
     "audit", "epoch", "counters", "jobs", "attempts", "since", "inflight", "deadlines", "slots", "claims",
     "workers", "heartbeats", "sweep", "picker", "paused", "wake:ticker", "dead", "letters", "causes", "holes",
-    "kept", "trim", "refusals", "refused",
+    "kept", "trim", "seen", "refusals", "refused",
 )  # fmt: skip
 BUCKET_MS = 10_000
 #: a worker that has been silent for so long is forgotten

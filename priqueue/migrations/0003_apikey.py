@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("priqueue", "0001_initial")]
+    dependencies = [("priqueue", "0002_permissions")]
 
     operations = [
         migrations.CreateModel(
