@@ -1,4 +1,4 @@
-"""The project's addresses: the shop, the log-in, the admin, and the queue's pages for staff without the admin."""
+"""The project's addresses: the shop, the log-in, the admin, the queue's pages for staff without it, the HTTP door."""
 
 from django.contrib import admin
 from django.contrib.auth import views as auth
@@ -13,4 +13,5 @@ urlpatterns = [
     path("logout/", auth.LogoutView.as_view(), name="logout"),
     path("admin/", admin.site.urls),
     path("queue/", include("priqueue.urls")),
+    path("api/", include("priqueue.api.urls")),
 ]
