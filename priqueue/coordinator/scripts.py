@@ -31,7 +31,7 @@ from priqueue import clock
 from priqueue.coordinator.keys import Keys
 from priqueue.exceptions import PriqueueError, QueueFull, QueueUnavailable
 
-_PRELUDE = ("basics", "events", "duties", "checks", "leases", "letters", "picker", "answers", "refusals")
+_PRELUDE = ("basics", "events", "duties", "checks", "leases", "letters", "picker", "answers", "refusals", "limits")
 # Jobs that come in are what is refused at the memory limit; everything else has to go on there.
 _REFUSED_AT_OOM = ("admit", "enqueue")
 # A server that is busy, loading, without its master, without replicas or with a full disk, or whose scripts are being

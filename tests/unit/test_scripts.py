@@ -145,10 +145,11 @@ def test_every_file_is_a_script_that_can_be_sent() -> None:
 def _live(queue: Queue) -> None:
     """Lead jobs through every transition."""
     c, by = queue.coordinator, {"caller": "user:1", "reason": "test"}
+    rule = Rule("named", Limit.parse("1/h"))
     once = Job(name=HANDLER, payload={}, caller="user:{1}", lane="high")
     for _ in range(2):
-        c.admit_each([once], Rule("named", Limit.parse("1/h")))
-        c.enqueue_once([once], [mark("user:{1}", "key{}", "")])
+        other = Job(name=HANDLER, payload={}, caller="user:{1}", lane="high")
+        c.enqueue_once([once, other], [mark("user:{1}", "key{}", ""), ""], rule)
     c.cancel(once.id, lane="high", **by)
     queue.enqueue(number=6, lane="low")
     (delayed,) = queue.enqueue(delay_ms=1_000)
