@@ -214,8 +214,9 @@ class Inspector:
         (oldest,) = self._read(("LINDEX", self.keys.lane(lane), 0))
         if oldest is None:
             return 0.0
-        (since_ms,) = self._read(("HGET", self.keys.since, oldest))
-        return max(0, now_ms - int(since_ms or born_ms(oldest) or now_ms)) / 1000
+        (times,) = self._read(("HGET", self.keys.since, oldest))
+        ready_ms = int(times.split(" ")[0]) if times else born_ms(oldest) or now_ms
+        return max(0, now_ms - ready_ms) / 1000
 
     def _left_behind(self, counters: Mapping[str, str]) -> dict[str, int]:
         seen = {field.partition(":")[2] for field in counters if field.startswith("enqueued:")}

@@ -25,6 +25,7 @@ from priqueue.conf import Settings
 from priqueue.coordinator import calls
 from priqueue.coordinator.connection import derive
 from priqueue.coordinator.keys import FORGET_AFTER_MS, Keys
+from priqueue.coordinator.owed import Owed
 from priqueue.coordinator.scripts import Call, Scripts
 from priqueue.coordinator.waiting import Waiting
 from priqueue.exceptions import (
@@ -72,6 +73,7 @@ class Coordinator:
             self.client, self.keys, audit=settings.audit, deadline_s=2 * settings.socket_timeout_s, now_ms=clock
         )
         self._unanswered: dict[str, str] = {}
+        self._owed = Owed(self.count)
         self._pools: dict[str, Sequence[str]] = {}
 
     # --- a job's life ---
@@ -79,9 +81,11 @@ class Coordinator:
     def enqueue(self, job: Job) -> bool:
         """Take a job in; return False when it was there already. Raises QueueFull at the memory limit."""
         try:
-            return bool(self._scripts.run(calls.enqueue([job], self.settings))[0][0])
+            taken = bool(self._scripts.run(calls.enqueue([job], self.settings))[0][0])
         except NotHandedOver as error:
             raise type(error)(f"job {job.id}: {error}", job_id=job.id) from error
+        self._owed.pay()
+        return taken
 
     def enqueue_many(self, jobs: Sequence[Job]) -> None:
         """Take jobs in, in their order within each lane, by round trips of bounded size.
@@ -93,6 +97,7 @@ class Coordinator:
                 self._scripts.run(*calls.by_lane(batch, self.settings))
             except NotHandedOver as error:
                 raise type(error)(f"from job {batch[0].id} on: {error}", job_id=batch[0].id) from error
+        self._owed.pay()
 
     def promote(self, limit: int = 100, *, caller: str = "ticker") -> int:
         """Move delayed jobs that are due to their lanes, ``limit`` at most; return how many."""
@@ -286,6 +291,16 @@ class Coordinator:
         ``if_over`` ends only a pause whose time is over.
         """
         return bool(self._once("resume", lane, caller, reason, int(if_over), lane=lane))
+
+    def owe(self, event: str, lane: str, *, at_once: bool = False) -> None:
+        """Count what came of the queue being away, or full: it is written after the next jobs are taken in."""
+        self._owed.add(event, lane)
+        if at_once:
+            self._owed.pay()
+
+    def count(self, numbers: Mapping[tuple[str, str], int]) -> None:
+        """Add to the totals: (event, lane) → number."""
+        self._once("count", *(word for (event, lane), number in numbers.items() for word in (event, lane, number)))
 
     def sample(self, gauges: Mapping[str, int]) -> None:
         """Put this moment's gauges into the series."""

@@ -162,6 +162,7 @@ def _live(queue: Queue) -> None:
     c.resume("low", **by)
     c.wake(["low"])
     c.sample({"slots": 1})
+    c.count({("failed_pushes", "low"): 1})
     c.drain("w", **by)
     c.forget(["w"])
     c.leave("w")
