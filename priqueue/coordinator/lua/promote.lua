@@ -23,5 +23,6 @@ for _, name in ipairs(order) do
     left = left - #due / 2
   end
 end
+saw('ticker')
 write_counts()
 return limit - left
