@@ -163,6 +163,10 @@ class Inspector:
         except RedisError as error:
             raise translated(error) from error
 
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
     def now_ms(self) -> int:
         """Return the server's time."""
         (time,) = self._read(("TIME",))

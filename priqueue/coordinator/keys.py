@@ -30,7 +30,8 @@ What each holds:
 
 and, by name: lane:<lane> (list, FIFO), delayed:<lane> (zset by due ms), wake:<lane> (list, at most one token),
 trail:<id> (list, newest last), cause:<cause> (zset by time), series:<bucket> (hash, totals and gauges of ten seconds),
-answer:<call id> (string, for five minutes: what a call answered, for its repeats).
+answer:<call id> (string, for five minutes: what a call answered, for its repeats), form:<token> (string, for an hour:
+who sent a form of a page first, then what came of it).
 """
 
 from collections.abc import Iterable

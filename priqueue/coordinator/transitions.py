@@ -77,6 +77,11 @@ class Coordinator(Operations):
         self._owed = Owed(self.count)
         self._pools: dict[str, Sequence[str]] = {}
 
+    def close(self) -> None:
+        """Close the connections."""
+        self.client.close()
+        self._waiting.close()
+
     # --- a job's life ---
 
     def enqueue(self, job: Job) -> bool:

@@ -37,9 +37,6 @@ local function write_counts()
   end
   call('EXPIRE', series, 7200)
 end
-local function saw(duty) -- a duty has had its turn: pages and metrics tell by it who is alive
-  redis.pcall('HSET', seen, duty, text(now))
-end
 local function push_token(wake) -- pcall: a foreign value there must not fail a half-done transition
   if redis.pcall('LLEN', wake) == 0 then call('RPUSH', wake, 1) end
 end
