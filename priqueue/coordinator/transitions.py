@@ -51,6 +51,8 @@ class Turn:
     #: claims that were to be acked, and whose lease is lost
     lost: Sequence[Claim]
     claims: list[Claim]
+    #: what was claimed and buried at once: it could not be trusted, or read
+    buried: list[tuple[Claim, Failure]]
     #: whether there was room and nothing ready; what was claimed and set aside, as unreadable, was ready
     found_nothing: bool
     #: "ok", or why there were no claims: "full", "draining" (asked to leave), "unregistered" (has to register)
@@ -143,31 +145,37 @@ class Coordinator(Operations):
         asked = calls.claim(worker_id, claim_id, limit, self.settings)
         *acked, answer = self._scripts.run(*([calls.ack(done)] if done else []), asked, repeat=repeat)
         self._unanswered.pop(worker_id, None)
+        claims, buried = self._read_claims(worker_id, claim_id, answer[1:])
         return Turn(
             lost=[claim for claim, code in zip(done, acked[0], strict=True) if code < 0] if acked else (),
-            claims=self._read_claims(worker_id, claim_id, answer[1:]),
+            claims=claims,
+            buried=buried,
             found_nothing=answer == ["ok"],
             state=answer[0],
         )
 
-    def _read_claims(self, worker_id: str, token: str, rows: Iterable[Sequence[Any]]) -> list[Claim]:
+    def _read_claims(
+        self, worker_id: str, token: str, rows: Iterable[Sequence[Any]]
+    ) -> tuple[list[Claim], list[tuple[Claim, Failure]]]:
         """Return the claims that may run. What cannot be trusted or read is set aside and never decoded further."""
-        claims = []
+        claims, buried = [], []
         for row in rows:
             try:
                 claims.append(calls.read_claim(row, worker_id, token, self.settings))
             except (BadSignature, ValueError, LookupError, TypeError, InvalidCaller) as error:
                 # If this fails, the lease lapses and the job comes by again: no reason to lose the good claims.
                 with suppress(PriqueueError):
-                    self._set_aside(calls.unreadable(row, worker_id, token), error)
-        return claims
+                    buried += self._set_aside(calls.unreadable(row, worker_id, token), error)
+        return claims, buried
 
-    def _set_aside(self, claim: Claim, error: Exception) -> None:
+    def _set_aside(self, claim: Claim, error: Exception) -> list[tuple[Claim, Failure]]:
         if isinstance(error, NewerEnvelope):
             self.release(claim, reason=str(error), delay_s=_NEWER_ENVELOPE_S)
-        else:
-            name = "BadSignature" if isinstance(error, BadSignature) else "BadEnvelope"
-            self.bury(claim, Failure(error=name, message=str(error)))
+            return []
+        name = "BadSignature" if isinstance(error, BadSignature) else "BadEnvelope"
+        failure = Failure(error=name, message=str(error))
+        self.bury(claim, failure)
+        return [(claim, failure)]
 
     def wait(self, lanes: Iterable[str], timeout_s: float) -> bool:
         """Wait until one of the lanes may hold work, ``timeout_s`` at most; return whether a token was taken.

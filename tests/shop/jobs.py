@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import logging
 import os
 import re
 import signal
@@ -25,6 +26,12 @@ def send_receipt(order_id: int, email: str) -> None:
 @priqueue.job
 def note(n: int = 0) -> None:
     """Do nothing."""
+
+
+@priqueue.job
+def write_log(text: str) -> None:
+    """Write a text into the log."""
+    logging.getLogger("tests.shop").info("it says %s", text)
 
 
 @priqueue.job
