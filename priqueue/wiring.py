@@ -16,6 +16,7 @@ from priqueue.conf import Settings
 from priqueue.coordinator import Coordinator, Inspector, Outbox
 from priqueue.coordinator.connection import connect
 
+_OBSERVER_TIMEOUT_S = 0.8
 _replacement: Coordinator | None = None
 
 
@@ -43,6 +44,20 @@ def inspector() -> Inspector:
     return Inspector(found.client, found.settings, found.clock)
 
 
+def observer() -> Inspector:
+    """Return this process's reader for scrapes and probes, which gives up within two seconds.
+
+    Raises ConfigurationError.
+    """
+    return _observer_of(os.getpid(), coordinator())
+
+
+@lru_cache(maxsize=1)
+def _observer_of(pid: int, found: Coordinator) -> Inspector:
+    # Kept, so that a scrape opens no connection; for less than a second each to connect and to answer.
+    return Inspector(found.client, found.settings, found.clock, timeout_s=_OBSERVER_TIMEOUT_S)
+
+
 def outbox() -> Outbox:
     """Return what hands on the audit events of this process's queue. Raises ConfigurationError."""
     found = coordinator()
@@ -65,6 +80,7 @@ def _forget(*, setting: str, **_: Any) -> None:
     if setting in {"PRIQUEUE", "SECRET_KEY", "SECRET_KEY_FALLBACKS"}:
         settings.cache_clear()
         _coordinator_of.cache_clear()
+        _observer_of.cache_clear()
 
 
 setting_changed.connect(_forget, dispatch_uid="priqueue.wiring")
