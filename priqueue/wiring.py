@@ -13,7 +13,7 @@ from django.conf import settings as django_settings
 from django.core.signals import setting_changed
 
 from priqueue.conf import Settings
-from priqueue.coordinator import Coordinator, Inspector, Outbox
+from priqueue.coordinator import Census, Coordinator, Inspector, Outbox
 from priqueue.coordinator.connection import connect
 
 _OBSERVER_TIMEOUT_S = 0.8
@@ -56,6 +56,12 @@ def observer() -> Inspector:
 def _observer_of(pid: int, found: Coordinator) -> Inspector:
     # Kept, so that a scrape opens no connection; for less than a second each to connect and to answer.
     return Inspector(found.client, found.settings, found.clock, timeout_s=_OBSERVER_TIMEOUT_S)
+
+
+def census() -> Census:
+    """Return what counts the jobs of this process's queue. Raises ConfigurationError."""
+    found = coordinator()
+    return Census(found.client, found.settings, found.clock)
 
 
 def outbox() -> Outbox:
