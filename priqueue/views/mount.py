@@ -40,7 +40,7 @@ class Mount(ABC):
         # By their own name, also in a project without our middleware.
         correlation_id = callers.acting().correlation_id or jobs.new_id()
         with callers.acting_as(caller_of(request), correlation_id=correlation_id):
-            response = answer(Visit(request, self), route, parts)
+            response = answer(Visit(request, self, route.action, parts), route, parts)
             if isinstance(response, TemplateResponse):
                 response.render()
         response["Cache-Control"] = "no-store"
@@ -105,4 +105,4 @@ class AdminMount(Mount):
         def view(request: HttpRequest, **parts: Any) -> HttpResponseBase:
             return self.respond(request, route, parts)
 
-        return self._site.admin_view(view)
+        return self._site.admin_view(view, cacheable=True)  # "no-store" says it already

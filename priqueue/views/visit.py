@@ -1,7 +1,7 @@
 """Visit: one request to a page: who came, what they may do, and how the answer is drawn."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,10 @@ class Visit:
 
     request: HttpRequest
     mount: "Mount"
+    #: what it is about, in the audit log's words
+    action: str = "view"
+    #: what the address names: a job, a lane, a worker
+    parts: Mapping[str, str] = field(default_factory=dict)
 
     def may(self, codename: str) -> bool:
         """Return whether the visitor has one of our permissions."""
@@ -88,6 +92,8 @@ class Visit:
         self, template: str, title: str, context: Mapping[str, Any], *, crumbs: Sequence[Crumb] = (), status: int = 200
     ) -> HttpResponse:
         """Return a page in the frame of the mount. ``crumbs``: labels and addresses between overview and page."""
+        if status == 200 and self.may("view_queue") and (self.look is None or self.look.why_not):
+            status = 503  # whatever it shows, it is not what it would show
         home = [("Priqueue", self.home)] if self.may("view_queue") and self.request.path != self.home else []
         whole = {
             **self.mount.context(self.request), **self.context(),
