@@ -97,7 +97,7 @@ class AdminMount(Mount):
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
         """Return what the admin's own templates want to know."""
-        request.current_app = self._site.name  # type: ignore[attr-defined]
+        request.current_app = self._site.name
         return dict(self._site.each_context(request))
 
     def _view(self, route: Route) -> Any:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import django
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.urls import NoReverseMatch
 
 from priqueue.coordinator.overview import Snapshot
 from priqueue.exceptions import ConfigurationError, QueueUnavailable
@@ -56,10 +55,7 @@ class Visit:
         if kind == "lane":
             return self.url("lane", lane=name)
         page = {"workers": "workers", "dead": "letters"}.get(kind)
-        try:
-            return self.url(page) if page else f"{self.home}#{kind}" if kind else self.home
-        except NoReverseMatch:
-            return self.home
+        return self.url(page) if page else f"{self.home}#{kind}" if kind else self.home
 
     @property
     def desk(self) -> Desk:
