@@ -29,15 +29,17 @@ _WORK_S = 0.25
 
 
 class CountedForm(ReasonForm):
-    """Why, and how many were counted up to when, signed: a form means what its page said."""
+    """Why. It means what was counted when its page was drawn; after a new count it has to be looked at again."""
 
-    counted = forms.CharField(widget=forms.HiddenInput)
+    def __init__(self, *args: Any, is_old: bool, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._is_old = is_old
 
-    def clean_counted(self) -> str:
-        """Refuse what is not ours, or too old."""
-        if self.data.get("counted") != self.initial["counted"]:
-            raise forms.ValidationError("The letters were counted too long ago, and are counted again now.")
-        return str(self.cleaned_data["counted"])
+    def clean(self) -> dict[str, Any]:
+        """Refuse a form of an old count."""
+        if self._is_old:
+            raise forms.ValidationError("The letters were counted too long ago. They are counted again now.")
+        return super().clean() or self.cleaned_data
 
 
 class RateForm(CountedForm):
@@ -57,32 +59,37 @@ def matching(visit: Visit, verb: str, facts: Sequence[str]) -> HttpResponse:
         return visit.render("letters_refused.html", "Which letters?", context, status=400)
     # One that was replaced has its edited copy: requeued, both would run.
     wanted = form.wanted() if verb == "purge" else replace(form.wanted(), replaced=False)
-    about = f"{verb} {said(wanted)}"
+    about, back = f"{verb} {said(wanted)}", f"{visit.url('letters')}?{query_of(form)}"
     with visit.desk.breaker.trying():
         counted = _counted(visit, wanted, about)
         samples = visit.desk.letters.page(_until(wanted, counted["until_ms"]), size=_SAMPLES).letters
-    back = f"{visit.url('letters')}?{query_of(form)}"
     if counted["cursor"]:
         return _counting(visit, verb, counted, about, back)
-    number, signed = counted["number"], _sign(counted, about)
-    given = visit.request.POST.get("counted") if _signed(visit.request, about) else None
-    asked = (CountedForm if verb == "purge" else RateForm)(
-        visit.request.POST or None, initial={"counted": given or signed, "per_s": "100"}
-    )
+    if not counted["number"]:
+        context = {"why": f"Nothing to {verb} matches: {said(wanted)}."}
+        return visit.render("letters_refused.html", f"Nothing to {verb}", context, status=409)
+    return _ask(visit, verb, wanted, counted, (facts, back, about, samples))
+
+
+def _ask(visit: Visit, verb: str, wanted: Filter, counted: dict[str, Any], told: tuple[Any, ...]) -> HttpResponse:
+    """Ask for the reason; when it is given, let a run over what was counted begin."""
+    number, (facts, back, about, samples) = counted["number"], told
+    is_old = visit.request.method == "POST" and _signed(visit.request, about) is None
+    form = (CountedForm if verb == "purge" else RateForm)(visit.request.POST or None, is_old=is_old)
     question = Question(
-        title=f"{verb.capitalize()} {amount(number, 'dead letter')}?", facts=facts, form=asked, back=back,
+        title=f"{verb.capitalize()} {amount(number, 'dead letter')}?", facts=facts, form=form, back=back,
         button=f"{verb.capitalize()} {amount(number, 'letter')}", danger=verb == "purge", about=None,
         template="bulk.html", crumbs=[("Dead letters", visit.url("letters"))],
         more={
             "samples": samples, "more_samples": max(0, number - len(samples)), "filter": said(wanted),
-            "bound": from_ms(counted["until_ms"]), "number": number,
+            "bound": from_ms(counted["until_ms"]), "counted": _sign(counted, about),
         },
     )  # fmt: skip
 
-    def act(told: dict[str, Any]) -> Outcome:
+    def act(given: dict[str, Any]) -> Outcome:
         run = Run(
-            id=new_id(), action=verb, wanted=wanted, reason=told["reason"], until_ms=counted["until_ms"],
-            number=number, per_s=told.get("per_s", 0),
+            id=new_id(), action=verb, wanted=wanted, reason=given["reason"], until_ms=counted["until_ms"],
+            number=number, per_s=given.get("per_s", 0),
         )  # fmt: skip
         runs.begin(run)
         text = f"{verb.capitalize()} of {amount(number, 'letter')} has begun."
