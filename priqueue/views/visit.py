@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import django
 from django.http import HttpRequest, HttpResponse
@@ -54,8 +55,9 @@ class Visit:
         kind, _, name = what.partition(":")
         if kind == "lane":
             return self.url("lane", lane=name)
-        page = {"workers": "workers", "dead": "letters"}.get(kind)
-        return self.url(page) if page else f"{self.home}#{kind}" if kind else self.home
+        if kind == "dead":
+            return self.url("letters") + (f"?{urlencode({'cause': name})}" if name else "")
+        return self.url("workers") if kind == "workers" else f"{self.home}#{kind}" if kind else self.home
 
     @property
     def desk(self) -> Desk:
