@@ -117,6 +117,8 @@ class Job:
     #: "" stands for the job's own id
     correlation_id: str = ""
     enqueued_at: datetime = field(default_factory=now)
+    #: id of the dead job of which this is an edited copy; "" for none
+    replaces: str = ""
     #: the payload's exact text; encoded from ``payload`` when not given
     payload_json: str = field(default="", repr=False, compare=False)
 
@@ -126,17 +128,20 @@ class Job:
         callers.check_word("caller", self.caller)
         if self.correlation_id:
             callers.check_word("correlation_id", self.correlation_id)
+        if self.replaces:
+            callers.check_word("replaces", self.replaces)
         if self.delay_ms is None and self.run_at is None:
             raise ValueError("a job without delay_ms needs a run_at")
 
     def encode(self) -> str:
         """Return the envelope: one line of JSON, as the head comment of this module shows it."""
         due = f'"run_at_ms":{to_ms(self.run_at)}' if self.delay_ms is None else f'"delay_ms":{self.delay_ms}'  # type: ignore[arg-type]
+        replaces = f',"replaces":"{self.replaces}"' if self.replaces else ""
         return (
             f'{{"v":{ENVELOPE_VERSION},"name":"{self.name}","caller":"{self.caller}"'
             f',"correlation_id":"{self.correlation_id}","lane":"{self.lane}",{due}'
             f',"max_attempts":{self.max_attempts},"timeout_s":{self.timeout}'
-            f',"enqueued_at_ms":{to_ms(self.enqueued_at)}{_PAYLOAD}{self.payload_text()}}}'
+            f',"enqueued_at_ms":{to_ms(self.enqueued_at)}{replaces}{_PAYLOAD}{self.payload_text()}}}'
         )
 
     def payload_text(self) -> str:
@@ -169,7 +174,7 @@ class Job:
             id=job_id, name=head["name"], payload=json.loads(payload_json), lane=head["lane"],
             delay_ms=delay_ms, run_at=from_ms(due_ms), max_attempts=head["max_attempts"],
             timeout=head["timeout_s"], caller=head["caller"], correlation_id=head["correlation_id"],
-            enqueued_at=from_ms(enqueued_at_ms), payload_json=payload_json,
+            enqueued_at=from_ms(enqueued_at_ms), replaces=head.get("replaces", ""), payload_json=payload_json,
         )  # fmt: skip
 
 

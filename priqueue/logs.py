@@ -124,6 +124,13 @@ def _letters(action: str) -> Callable[..., None]:
     return listener
 
 
+def _replaced(job_id: str, copy: Job, reason: str, **_: Any) -> None:
+    _log(
+        logging.INFO, "replace", "replaced %s by %s %s on %s: %s", job_id, copy.name, copy.id, copy.lane, reason,
+        **_about(copy, lane=copy.lane, reason=reason),
+    )  # fmt: skip
+
+
 def _paused(lane: str, caller: str, reason: str, **_: Any) -> None:
     _log(logging.WARNING, "pause", "%s paused %s: %s", caller, lane, reason, lane=lane, caller=caller)
 
@@ -186,6 +193,7 @@ _LISTENERS: dict[Signal, Callable[..., None]] = {
     events.job_cancelled: _cancelled,
     events.jobs_requeued: _letters("requeue"),
     events.jobs_purged: _letters("purge"),
+    events.job_replaced: _replaced,
     events.lane_paused: _paused,
     events.lane_resumed: _resumed,
     events.worker_registered: _registered,

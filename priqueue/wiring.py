@@ -15,6 +15,7 @@ from django.core.signals import setting_changed
 from priqueue.conf import Settings
 from priqueue.coordinator import Coordinator, Inspector, Outbox
 from priqueue.coordinator.connection import connect
+from priqueue.coordinator.overview import Overview
 
 _replacement: Coordinator | None = None
 
@@ -41,6 +42,12 @@ def inspector() -> Inspector:
     """Return a reader of this process's queue. Raises ConfigurationError."""
     found = coordinator()
     return Inspector(found.client, found.settings, found.clock)
+
+
+def overview() -> Overview:
+    """Return a reader of this process's queue as a whole. Raises ConfigurationError."""
+    found = coordinator()
+    return Overview(found.client, found.settings, found.clock)
 
 
 def outbox() -> Outbox:

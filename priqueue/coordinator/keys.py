@@ -29,6 +29,7 @@ What each holds:
 
 and, by name: lane:<lane> (list, FIFO), delayed:<lane> (zset by due ms), wake:<lane> (list, at most one token),
 trail:<id> (list, newest last), cause:<cause> (zset by time), series:<bucket> (hash, totals and gauges of ten seconds),
+run:<id> (hash, for a week: a requeue or purge of many letters, and how far it is),
 answer:<call id> (string, for five minutes: what a call answered, for its repeats), form:<token> (string, for an hour:
 who sent a form of a page first, then what came of it).
 """
@@ -77,6 +78,9 @@ class Keys:
 
     def cause(self, cause: str) -> str:
         return f"{self.prefix}cause:{cause}"
+
+    def run(self, run_id: str) -> str:
+        return f"{self.prefix}run:{run_id}"
 
     def series(self, at_ms: int) -> str:
         return f"{self.prefix}series:{at_ms - at_ms % BUCKET_MS}"

@@ -21,9 +21,10 @@ from redis.exceptions import (
 )
 
 from priqueue import PriqueueError, QueueFull, QueueUnavailable, clock
-from priqueue.coordinator import DENIED, Coordinator, Note
+from priqueue.coordinator import DENIED, Coordinator, Note, Run
 from priqueue.coordinator.connection import derive
 from priqueue.coordinator.keys import Keys
+from priqueue.coordinator.letters import Filter
 from priqueue.coordinator.scripts import Call, Scripts, names, source
 from priqueue.jobs import Failure, Job
 from tests.support.queues import FAILURE, HANDLER, Queue, test_settings
@@ -114,10 +115,10 @@ def test_nothing_is_unpacked_that_could_be_longer_than_a_batch(file: Path) -> No
 
 
 @pytest.mark.parametrize("name", names())
-def test_every_script_but_enqueue_runs_at_the_memory_limit(name: str) -> None:
+def test_every_script_but_those_that_take_jobs_in_runs_at_the_memory_limit(name: str) -> None:
     first_line = source(name, True).splitlines()[0]
 
-    assert first_line == ("#!lua" if name == "enqueue" else "#!lua flags=allow-oom")
+    assert first_line == ("#!lua" if name in ("enqueue", "replace") else "#!lua flags=allow-oom")
 
 
 @pytest.mark.parametrize("name", names())
@@ -139,6 +140,8 @@ def test_every_file_is_a_script_that_can_be_sent() -> None:
 
 # ── one slot ──
 
+RUN = Run(id="r", action="purge", wanted=Filter(), reason="test", until_ms=0, number=0)
+
 
 def _live(queue: Queue) -> None:
     """Lead jobs through every transition."""
@@ -154,8 +157,13 @@ def _live(queue: Queue) -> None:
     c.bury(buried, FAILURE)
     c.bury(requeued, Failure(error="Odd{error}"))
     c.requeue([requeued.job.id], **by)
+    copy = Job(name=HANDLER, payload={}, lane="low")
+    c.replace(buried.job.id, copy, **by)
+    c.cancel(copy.id, lane="low", **by)
     c.purge([buried.job.id], **by)
     c.cancel(released.job.id, lane="low", **by)
+    c.steer(RUN, "going", caller="user:1")
+    c.step(RUN, [], "a", caller="user:1")
     queue.lapse()
     c.promote()
     c.pause("low", **by)
