@@ -196,6 +196,8 @@ class Claim:
     ready_since_ms: int
     #: the process that ran it, and it alone, died before: it runs alone
     suspect: bool = False
+    #: how long it ran, to be counted when it is settled; None when nobody measured that
+    run_ms: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

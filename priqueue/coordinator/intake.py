@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from priqueue.conf import Settings
 from priqueue.coordinator import calls
+from priqueue.coordinator.owed import Owed
 from priqueue.coordinator.scripts import Call, Scripts
 from priqueue.exceptions import NotHandedOver, PriqueueError, QueueFull, RateLimited
 from priqueue.jobs import Job
@@ -34,6 +35,7 @@ class Intake:
 
     settings: Settings
     _scripts: Scripts
+    _owed: Owed
 
     def admit(self, jobs: Sequence[Job], rule: Rule | None = None) -> Allowance | None:
         """Check that the jobs of one caller may come in, all or none; return what its limit leaves it, if it has one.
@@ -81,9 +83,11 @@ class Intake:
     def enqueue(self, job: Job) -> bool:
         """Take a job in; return False when it was there already. Raises QueueFull at the memory limit."""
         try:
-            return bool(self._scripts.run(calls.enqueue([job], self.settings))[0][0])
+            taken = bool(self._scripts.run(calls.enqueue([job], self.settings))[0][0])
         except NotHandedOver as error:
             raise type(error)(f"job {job.id}: {error}", job_id=job.id) from error
+        self._owed.pay()
+        return taken
 
     def enqueue_many(self, jobs: Sequence[Job]) -> None:
         """Take jobs in, in their order within each lane, by round trips of bounded size.
@@ -95,6 +99,7 @@ class Intake:
                 self._scripts.run(*calls.by_lane(batch, self.settings))
             except NotHandedOver as error:
                 raise type(error)(f"from job {batch[0].id} on: {error}", job_id=batch[0].id) from error
+        self._owed.pay()
 
     def enqueue_once(self, jobs: Sequence[Job], marks: Sequence[str]) -> list[str | None]:
         """Take jobs in, a hundred at most, each under a mark (``calls.mark``) or under none, "".

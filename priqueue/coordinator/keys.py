@@ -5,10 +5,11 @@ What each holds:
 
     audit       stream   audit events on their way to the database
     epoch       string   names this incarnation of the stream: drawn with its first event
-    counters    hash     totals per event and lane
+    counters    hash     totals per event and lane; waits and runs by range (prelude/histograms.lua)
     jobs        hash     id → envelope, immutable
     attempts    hash     id → "failures crashes", only for jobs that have failed or crashed
-    since       hash     id → server ms at which it became ready, where that is not the id's own time
+    since       hash     id → server ms at which it became ready, where that is not the id's own time; what was
+                         delayed has the ms at which it was due behind it
     inflight    hash     id → "worker token deadline_ms lane attempt crashes": the truth about what is in flight
     deadlines   zset     id by deadline ms: an index of inflight, which wins where they differ
     slots       hash     worker → leases held; changes only together with inflight

@@ -31,7 +31,19 @@ from priqueue import clock
 from priqueue.coordinator.keys import Keys
 from priqueue.exceptions import PriqueueError, QueueFull, QueueUnavailable
 
-_PRELUDE = ("basics", "events", "duties", "checks", "leases", "letters", "picker", "answers", "refusals", "runs")
+_PRELUDE = (
+    "basics",
+    "events",
+    "duties",
+    "checks",
+    "leases",
+    "letters",
+    "picker",
+    "histograms",
+    "answers",
+    "refusals",
+    "runs",
+)
 #: what takes jobs in is refused at the server's memory limit; all else runs there, so that the queue drains
 _TAKES_IN = ("admit", "enqueue", "replace")
 # A server that is busy, loading, without its master, without replicas or with a full disk, or whose scripts are being

@@ -177,6 +177,7 @@ def _live(queue: Queue) -> None:
     c.resume("low", **by)
     c.wake(["low"])
     c.sample({"slots": 1})
+    c.count({("failed_pushes", "low"): 1})
     c.drain("w", **by)
     c.note(Note(action="view", caller="user:1", outcome=DENIED))
     c.forget(["w"])
