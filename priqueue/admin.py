@@ -1,4 +1,4 @@
-"""Admin: the review of the audit log. To look at, for those who may; nobody adds, changes or deletes here.
+"""Admin: the pages of the queue, and the review of the audit log, which nobody adds to, changes or deletes from here.
 
 Only the admin's own autodiscovery imports this, so a project without the admin never does.
 """
@@ -21,7 +21,9 @@ from priqueue import wiring
 from priqueue.audit import exports, pages
 from priqueue.audit.pages import ACTIONS, Page, Wanted
 from priqueue.handlers import registry
-from priqueue.models import AuditEvent
+from priqueue.models import AuditEvent, DeadLetter, Queue
+from priqueue.views.mount import AdminMount
+from priqueue.views.routes import LETTERS, QUEUE
 
 if TYPE_CHECKING:
     _Admin = admin.ModelAdmin[AuditEvent]
@@ -72,6 +74,50 @@ class FilterForm(forms.Form):
         if not self.is_valid():
             return Page([])
         return pages.page(self.wanted(), self.cleaned_data["before"], self.cleaned_data["after"])
+
+
+class _Pages(admin.ModelAdmin):  # type: ignore[type-arg]
+    """An entry in the admin's index that leads to pages of ours. There are no rows behind it."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Nobody may."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        """Nobody may."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        """Nobody may."""
+        return False
+
+    def has_view_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        """Those may who may see the queue."""
+        return request.user.has_perm("priqueue.view_queue")
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        """Those may who may see the queue."""
+        return self.has_view_permission(request)
+
+
+@admin.register(Queue)
+class QueueAdmin(_Pages):
+    """The overview, lanes, workers and jobs."""
+
+    def get_urls(self) -> list[URLPattern]:
+        """Return the addresses of these pages; the first also by the name that the index knows."""
+        pages = AdminMount(self.admin_site).paths(QUEUE)
+        return [path("", pages[0].callback, name="priqueue_queue_changelist"), *pages]
+
+
+@admin.register(DeadLetter)
+class DeadLetterAdmin(_Pages):
+    """The dead letters."""
+
+    def get_urls(self) -> list[URLPattern]:
+        """Return the addresses of these pages; the first also by the name that the index knows."""
+        pages = AdminMount(self.admin_site).paths(LETTERS)
+        return [*(path("", page.callback, name="priqueue_deadletter_changelist") for page in pages[:1]), *pages]
 
 
 class _List:

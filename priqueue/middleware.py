@@ -50,10 +50,11 @@ class PriqueueMiddleware:
 
 
 def _acting(request: HttpRequest) -> AbstractContextManager[None]:
-    return callers.acting_when_asked(lambda: _who(request), correlation_id=_correlation_id(request))
+    return callers.acting_when_asked(lambda: caller_of(request), correlation_id=_correlation_id(request))
 
 
-def _who(request: HttpRequest) -> str:
+def caller_of(request: HttpRequest) -> str:
+    """Return the caller that a request's user is: ``user:<pk>``, or "system" where nobody is logged in."""
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return "system"

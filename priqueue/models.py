@@ -1,4 +1,4 @@
-"""Models: what the app keeps in a database. So far the audit log, one row per change of the queue.
+"""Models: the audit log, one row per change of the queue; and what has no table, but permissions.
 
 Rows are only ever added. Triggers (``guards``) see to it, and on PostgreSQL they set id, time and hashes themselves.
 """
@@ -46,6 +46,7 @@ class AuditEvent(models.Model):
         """Nobody is ever allowed to add, change or delete."""
 
         default_permissions = ("view",)
+        verbose_name_plural = "Audit log"
         constraints = [
             models.UniqueConstraint(fields=["namespace", "epoch", "stream_id"], name="priqueue_audit_once"),
         ]
@@ -67,3 +68,44 @@ class AuditEvent(models.Model):
     def stored_at(self) -> datetime:
         """When the database took it in."""
         return _EPOCH + timedelta(milliseconds=self.stored_ms)
+
+
+class Queue(models.Model):
+    """The queue: no table, but the permissions of its pages, and their place in the admin."""
+
+    class Meta:
+        """Its name in the plural is the entry in the admin's index."""
+
+        managed = False
+        default_permissions = ()
+        verbose_name = "queue"
+        verbose_name_plural = "Overview"
+        permissions = [
+            ("view_queue", "Can view the queue"),
+            ("pause_lane", "Can pause and resume lanes"),
+            ("cancel_job", "Can cancel jobs"),
+            ("drain_worker", "Can drain workers"),
+        ]
+
+    def __str__(self) -> str:
+        return "the queue"
+
+
+class DeadLetter(models.Model):
+    """The dead letters: no table, but their permissions, and their place in the admin."""
+
+    class Meta:
+        """Its name in the plural is the entry in the admin's index."""
+
+        managed = False
+        default_permissions = ()
+        verbose_name = "dead letter"
+        verbose_name_plural = "Dead letters"
+        permissions = [
+            ("view_payload", "Can view payloads, error messages and tracebacks"),
+            ("requeue_letter", "Can requeue dead letters"),
+            ("purge_letter", "Can purge dead letters"),
+        ]
+
+    def __str__(self) -> str:
+        return "a dead letter"

@@ -1,8 +1,8 @@
-"""The project's addresses: the shop, the log-in and the admin."""
+"""The project's addresses: the shop, the log-in, the admin, and the queue's pages for staff without the admin."""
 
 from django.contrib import admin
 from django.contrib.auth import views as auth
-from django.urls import path
+from django.urls import include, path
 
 from project.shop import views
 
@@ -12,4 +12,5 @@ urlpatterns = [
     path("login/", auth.LoginView.as_view(), name="login"),
     path("logout/", auth.LogoutView.as_view(), name="logout"),
     path("admin/", admin.site.urls),
+    path("queue/", include("priqueue.urls")),
 ]

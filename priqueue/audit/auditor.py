@@ -50,12 +50,14 @@ class Auditor:
         """Store one batch; return the seconds until the next."""
         batch = self._outbox.read(BATCH)
         if not batch.entries:
+            self._outbox.say_seen()
             return _IDLE_S
         try:
             rows = self._stored(batch)
         except Held:
             return _STAND_BY_S * random.uniform(0.5, 1)  # noqa: S311 (spreads the auditors)
         self._outbox.let_go(batch)
+        self._outbox.say_seen()
         marked = [row for row in rows if row.mark]
         events.send(events.audit_stored, number=len(rows))
         if marked:

@@ -15,10 +15,10 @@ from django.db.models import BooleanField, F, Func, Q, QuerySet, Value
 from priqueue.audit import exports
 from priqueue.models import AuditEvent
 
-#: what scripts and the archive write; a select of them from the rows would read the whole table
+#: what scripts, notes and the archive write; a select of them from the rows would read the whole table
 ACTIONS = (
     "enqueue", "promote", "claim", "ack", "retry", "bury", "crash", "release", "reclaim", "requeue", "purge", "cancel",
-    "pause", "resume", "register", "drain", "leave", "forget", "archive",
+    "pause", "resume", "register", "drain", "leave", "forget", "archive", "view", "export",
 )  # fmt: skip
 SIZE, BATCH = 100, 1000
 _EXACT = ("job", "correlation_id", "caller", "handler", "lane", "action")

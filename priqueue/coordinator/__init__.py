@@ -5,7 +5,8 @@
 
 from priqueue.coordinator.inspection import Inspector
 from priqueue.coordinator.letters import Letters
+from priqueue.coordinator.operations import DENIED, INTENDED, Note
 from priqueue.coordinator.outbox import Batch, Entry, Outbox
 from priqueue.coordinator.transitions import Coordinator
 
-__all__ = ["Batch", "Coordinator", "Entry", "Inspector", "Letters", "Outbox"]
+__all__ = ["DENIED", "INTENDED", "Batch", "Coordinator", "Entry", "Inspector", "Letters", "Note", "Outbox"]

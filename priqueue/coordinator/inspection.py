@@ -186,6 +186,10 @@ class Inspector:
         except (RedisError, KeyError):
             return None
 
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
     def now_ms(self) -> int:
         """Return the server's time."""
         (time,) = self._read(("TIME",))

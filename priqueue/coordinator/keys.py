@@ -25,10 +25,12 @@ What each holds:
     holes       hash     id → entries of ``dead`` that no longer stand for a letter: the oldest of its entries
     kept        list     while ``dead`` is trimmed: the older part of it, read already; it follows on ``dead``
     trim        string   while ``dead`` is trimmed: how many of its oldest entries are still to be read
+    seen        hash     duty (ticker, sweeper, auditor) → its last turn that came to its end, server ms
 
 and, by name: lane:<lane> (list, FIFO), delayed:<lane> (zset by due ms), wake:<lane> (list, at most one token),
 trail:<id> (list, newest last), cause:<cause> (zset by time), series:<bucket> (hash, totals and gauges of ten seconds),
-answer:<call id> (string, for five minutes: what a call answered, for its repeats).
+answer:<call id> (string, for five minutes: what a call answered, for its repeats), form:<token> (string, for an hour:
+who sent a form of a page first, then what came of it).
 """
 
 from collections.abc import Iterable
@@ -37,7 +39,7 @@ from collections.abc import Iterable
 FIXED = (
     "audit", "epoch", "counters", "jobs", "attempts", "since", "inflight", "deadlines", "slots", "claims",
     "workers", "heartbeats", "sweep", "picker", "paused", "wake:ticker", "dead", "letters", "causes", "holes",
-    "kept", "trim",
+    "kept", "trim", "seen",
 )  # fmt: skip
 BUCKET_MS = 10_000
 #: a worker that has been silent for so long is forgotten

@@ -7,6 +7,7 @@ then lets them go; so what was read and not let go is simply read again.
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 from redis import Redis
 from redis.client import Pipeline
@@ -15,7 +16,7 @@ from redis.exceptions import RedisError, WatchError
 from priqueue.conf import Settings
 from priqueue.coordinator.connection import derive
 from priqueue.coordinator.keys import Keys
-from priqueue.coordinator.scripts import leave_demoted, translated
+from priqueue.coordinator.scripts import Call, Scripts, leave_demoted, translated
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Outbox:
     def __init__(self, client: "Redis", settings: Settings) -> None:
         self.namespace = settings.namespace
         self._keys = Keys(settings.namespace)
+        self._settings = settings
         self.client = derive(client, socket_timeout_s=settings.socket_timeout_s)
 
     def read(self, limit: int) -> Batch:
@@ -66,6 +68,15 @@ class Outbox:
         """Return how many events are waiting."""
         with self._faults_translated():
             return int(self.client.xlen(self._keys.audit))
+
+    def say_seen(self) -> None:
+        """Tell that the auditor has had its turn. By a script, as a plain write is refused at the memory limit."""
+        self._scripts.run(Call("seen", ("auditor",)))
+
+    @cached_property
+    def _scripts(self) -> Scripts:
+        deadline_s = self._settings.socket_timeout_s
+        return Scripts(self.client, self._keys, audit=self._settings.audit, deadline_s=deadline_s, now_ms=None)
 
     def _while_epoch_is(self, epoch: str, change: Callable[["Pipeline"], object]) -> None:
         with self.client.pipeline(transaction=True) as pipeline:

@@ -31,7 +31,7 @@ from priqueue import clock
 from priqueue.coordinator.keys import Keys
 from priqueue.exceptions import PriqueueError, QueueFull, QueueUnavailable
 
-_PRELUDE = ("basics", "checks", "leases", "letters", "picker", "answers")
+_PRELUDE = ("basics", "duties", "checks", "leases", "letters", "picker", "answers")
 # A server that is busy, loading, without its master, without replicas or with a full disk, or whose scripts are being
 # flushed: in a moment the same call may succeed.
 # The client has classes for some of these, and takes the word off their message; the others keep it.

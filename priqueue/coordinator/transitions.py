@@ -25,6 +25,7 @@ from priqueue.conf import Settings
 from priqueue.coordinator import calls
 from priqueue.coordinator.connection import derive
 from priqueue.coordinator.keys import FORGET_AFTER_MS, Keys
+from priqueue.coordinator.operations import Operations
 from priqueue.coordinator.scripts import Call, Scripts
 from priqueue.coordinator.waiting import Waiting
 from priqueue.exceptions import (
@@ -55,7 +56,7 @@ class Turn:
     state: str
 
 
-class Coordinator:
+class Coordinator(Operations):
     """The queue in one Redis: every change of state goes through here.
 
     ``clock`` returns ms and stands in for the server's own time; production never passes one.
@@ -73,6 +74,11 @@ class Coordinator:
         )
         self._unanswered: dict[str, str] = {}
         self._pools: dict[str, Sequence[str]] = {}
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.client.close()
+        self._waiting.close()
 
     # --- a job's life ---
 
@@ -233,10 +239,6 @@ class Coordinator:
         """Forget a worker that says good-bye; return False while it still holds leases."""
         return bool(self._one(Call("leave", (worker_id,))))
 
-    def drain(self, worker_id: str, *, caller: str, reason: str = "") -> bool:
-        """Ask a worker to claim no more and to leave; return False when there is no such worker."""
-        return bool(self._once("drain", worker_id, caller, reason))
-
     def forget(self, worker_ids: Sequence[str], *, caller: str = "sweeper") -> int:
         """Forget those of the workers that have been silent for ten minutes and hold nothing; return how many."""
         return int(self._one(Call("forget", (FORGET_AFTER_MS, caller, *worker_ids))))
@@ -253,47 +255,6 @@ class Coordinator:
         """Take what stands for no letter out of the dead list, looking at ``limit`` entries; return how many."""
         return int(self._one(Call("trim", (limit,))))
 
-    def requeue(self, job_ids: Sequence[str], *, caller: str, reason: str, until_ms: int | None = None) -> list[str]:
-        """Give dead jobs all their attempts again, at the tail of their lanes; return the ids this was done to.
-
-        ``until_ms`` leaves alone what was buried later, so that a letter that dies again is not taken twice.
-        """
-        return self._letters("requeue", job_ids, caller, reason, until_ms)
-
-    def purge(self, job_ids: Sequence[str], *, caller: str, reason: str, until_ms: int | None = None) -> list[str]:
-        """Delete dead jobs for good; return the ids this was done to. ``until_ms`` as for ``requeue``."""
-        return self._letters("purge", job_ids, caller, reason, until_ms)
-
-    def _letters(self, script: str, ids: Sequence[str], caller: str, reason: str, until_ms: int | None) -> list[str]:
-        until = "" if until_ms is None else until_ms
-        answers = (self._once(script, caller, reason, until, *batch) for batch in calls.batches(ids))
-        return [job_id for answer in answers for job_id in answer]
-
-    def cancel(self, job_id: str, *, lane: str, caller: str, reason: str = "") -> bool:
-        """Delete a ready or delayed job; return False when it is in flight, dead or not there."""
-        return bool(self._once("cancel", job_id, caller, reason, lane=lane))
-
-    def pause(self, lane: str, *, caller: str, reason: str, lasts_s: float | None = None) -> None:
-        """Let the picker skip a lane, for ``lasts_s`` or until it is resumed. Raises InvalidLane."""
-        if lane not in self.settings.lane_names:
-            raise InvalidLane(f"lane {lane!r}: choose from {', '.join(self.settings.lane_names)}")
-        lasts_ms = "" if lasts_s is None else round(lasts_s * 1000)
-        self._once("pause", lane, caller, reason, lasts_ms, lane=lane)
-
-    def resume(self, lane: str, *, caller: str, reason: str = "", if_over: bool = False) -> bool:
-        """Let the picker take from a lane again; return False when it was not paused.
-
-        ``if_over`` ends only a pause whose time is over.
-        """
-        return bool(self._once("resume", lane, caller, reason, int(if_over), lane=lane))
-
     def sample(self, gauges: Mapping[str, int]) -> None:
         """Put this moment's gauges into the series."""
         self._one(Call("sample", [word for pair in gauges.items() for word in pair]))
-
-    def _one(self, call: Call, repeat: bool = False) -> Any:
-        return self._scripts.run(call, repeat=repeat)[0]
-
-    def _once(self, script: str, *args: str | int, lane: str = "") -> Any:
-        """Run a script that keeps its answer under a call id, and gives it again to a repeat of this call."""
-        return self._one(Call(script, (str(uuid4()), *args), (lane,) if lane else ()))

@@ -25,6 +25,10 @@ class Waiting:
         silence_s = self._longest_s + _SLACK_S
         self._client = derive(client, socket_timeout_s=silence_s, connect_timeout_s=settings.socket_timeout_s)
 
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
     def pop(self, keys: Sequence[str], timeout_s: float) -> bool:
         """Wait until there is a token at one of the keys; return whether one was taken."""
         # The server serves time-outs ten times a second, and 0 would mean for ever.

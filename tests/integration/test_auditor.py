@@ -118,3 +118,24 @@ def test_what_was_read_before_the_data_was_lost_takes_nothing_of_the_new_stream_
     outbox.let_go(read)
 
     assert outbox.backlog() == 1
+
+
+def test_an_auditor_is_seen_when_a_turn_comes_to_its_end(real_queue: Queue) -> None:
+    auditing.auditor(real_queue).run_once()
+    idle = real_queue.raw.hgetall(real_queue.keys.seen)
+    real_queue.raw.delete(real_queue.keys.seen)
+    real_queue.enqueue()
+
+    auditing.auditor(real_queue).run_once()
+
+    assert set(idle) == set(real_queue.raw.hgetall(real_queue.keys.seen)) == {"auditor"}
+
+
+def test_an_auditor_that_cannot_store_is_not_seen(real_queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("priqueue.audit.store.insert", lambda *_: (_ for _ in ()).throw(DatabaseError("no")))
+    real_queue.enqueue()
+
+    with pytest.raises(DatabaseError):
+        auditing.auditor(real_queue).run_once()
+
+    assert not real_queue.raw.exists(real_queue.keys.seen)

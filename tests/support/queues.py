@@ -169,9 +169,10 @@ class Queue:
             "zset": lambda key: self.raw.zrange(key, 0, -1, withscores=True),
             "stream": self.raw.xrange,
         }
-        kept = self.keys.prefix + "answer:"  # what repeats are answered with, for some minutes
+        # What repeats are answered with, for some minutes; and who had a turn, which a turn without effect is, too.
+        besides = (self.keys.prefix + "answer:", self.keys.seen)
         names = sorted(
-            key for key in self.raw.scan_iter(f"{self.keys.prefix}*", count=10_000) if not key.startswith(kept)
+            key for key in self.raw.scan_iter(f"{self.keys.prefix}*", count=10_000) if not key.startswith(besides)
         )
         return {key: reads[self.raw.type(key)](key) for key in names}
 

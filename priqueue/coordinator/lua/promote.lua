@@ -22,5 +22,6 @@ for _, name in ipairs(order) do
     left = left - #due
   end
 end
+saw('ticker')
 write_counts()
 return limit - left

@@ -12,6 +12,7 @@ for _, id in ipairs(call('ZRANGEBYSCORE', deadlines, '(' .. text(now + lease_ms)
   if lease then write_lease(lease, now + lease_ms) else call('ZREM', deadlines, id) end
 end
 call('SET', sweep, text(now) .. ' ' .. text(hold))
+saw('sweeper')
 if now < hold then return {0, 0, hold - now} end
 check_letters()
 local reclaimed, buried = 0, 0

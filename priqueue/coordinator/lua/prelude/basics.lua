@@ -1,10 +1,10 @@
 -- basics: what every script stands on; put in front of each of them, with leases.lua, when they are loaded.
--- KEYS[1..22]  the fixed keys of keys.py, in its order; then lane, delayed and wake of each lane in ARGV[4]
+-- KEYS[1..23]  the fixed keys of keys.py, in its order; then lane, delayed and wake of each lane in ARGV[4]
 -- ARGV[1] prefix of all keys   ARGV[2] now in ms ('' for the server's clock)   ARGV[3] audit: all, callers, off
 -- ARGV[4] lanes, comma-separated, in priority order; the script's own arguments follow
 -- Output: none; these locals. A script reads, checks, writes, and closes with write_counts()
 local audit, epoch, counters, jobs, attempts, since, inflight, deadlines, slots, claims, workers, heartbeats, sweep,
-  picker, paused, wake_ticker, dead, letters, causes, holes, kept, trim = unpack(KEYS, 1, 22)
+  picker, paused, wake_ticker, dead, letters, causes, holes, kept, trim, seen = unpack(KEYS, 1, 23)
 local prefix, now, now_up, audited, call = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[2]), ARGV[3], redis.call
 if not now then
   local time = call('TIME')
@@ -15,7 +15,7 @@ local function text(number) return string.format('%.0f', number) end
 local function due_after(wait_ms) return wait_ms == 0 and now or now_up + wait_ms end
 local order, lanes = {}, {}
 for name in string.gmatch(ARGV[4], '[^,]+') do
-  local at = 22 + 3 * #order
+  local at = 23 + 3 * #order
   order[#order + 1] = name
   lanes[name] = {name = name, list = KEYS[at + 1], delayed = KEYS[at + 2], wake = KEYS[at + 3]}
 end

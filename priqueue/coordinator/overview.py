@@ -1,0 +1,94 @@
+"""Overview: one look at the whole queue, for pages, for the terminal and for whoever judges its health.
+
+What it costs grows with lanes, workers and leases, never with the jobs that wait or are dead.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from redis.exceptions import RedisError
+
+from priqueue.coordinator.inspection import Stats
+from priqueue.coordinator.series import Series, Sums
+
+_TOP = 20
+GROWTH_MS = 600_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """Why letters are dead: one error of one handler, how many there are, and how many of these are new."""
+
+    #: as filters take it
+    name: str
+    error: str
+    handler: str
+    number: int
+    #: buried in the last ten minutes
+    recent: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The queue at one moment of the server's clock."""
+
+    at_ms: int
+    stats: Stats
+    #: the most frequent causes, the growing ones first
+    causes: Sequence[Cause]
+    #: letters that were buried in the last ten minutes
+    buried: int
+    #: duty → seconds since its last turn; a duty that never had one is missing
+    seen_s: Mapping[str, float]
+    #: audit events that wait for the database
+    backlog: int
+    memory_bytes: int | None
+    #: None: the server has no limit, or does not say
+    memory_limit_bytes: int | None
+    #: the last minute
+    recent: Sums
+    #: worker → ids of the jobs that it holds
+    held: Mapping[str, Sequence[str]]
+
+
+class Overview(Series):
+    """The reader of one queue as a whole."""
+
+    def snapshot(self) -> Snapshot:
+        """Return the queue as it is now. Raises QueueUnavailable."""
+        now_ms, stats = self.now_ms(), self.stats()
+        seen, backlog, causes, inflight = self._read(
+            ("HGETALL", self.keys.seen), ("XLEN", self.keys.audit), ("HGETALL", self.keys.causes),
+            ("HGETALL", self.keys.inflight),
+        )  # fmt: skip
+        grown = self._causes({cause: int(number) for cause, number in causes.items()}, now_ms)
+        memory = self._memory()
+        held: dict[str, list[str]] = {}
+        for job_id, lease in inflight.items():
+            held.setdefault(lease.partition(" ")[0], []).append(job_id)
+        return Snapshot(
+            at_ms=now_ms, stats=stats, causes=grown, buried=sum(cause.recent for cause in grown),
+            seen_s={duty: max(0, now_ms - int(ms)) / 1000 for duty, ms in seen.items() if ms.isdecimal()},
+            backlog=backlog or 0, recent=self.recent(now_ms), held=held,
+            memory_bytes=memory.get("used_memory"), memory_limit_bytes=memory.get("maxmemory") or None,
+        )  # fmt: skip
+
+    def _causes(self, numbers: Mapping[str, int], now_ms: int) -> list[Cause]:
+        top = sorted(numbers, key=lambda cause: (-numbers[cause], cause))[:_TOP]
+        if not top:
+            return []
+        recent = self._read(*(("ZCOUNT", self.keys.cause(cause), now_ms - GROWTH_MS, "+inf") for cause in top))
+        causes = [_cause(cause, numbers[cause], new or 0) for cause, new in zip(top, recent, strict=True)]
+        return sorted(causes, key=lambda cause: (-cause.recent, -cause.number, cause.name))
+
+    def _memory(self) -> Mapping[str, int]:
+        try:
+            told: Mapping[str, int] = self._client.info("memory")
+        except RedisError:  # a right that is missing, or a stand-in: an unknown number, and no reason to show nothing
+            return {}
+        return told
+
+
+def _cause(name: str, number: int, recent: int) -> Cause:
+    error, _, handler = name.partition(" ")
+    return Cause(name=name, error=error, handler=handler, number=number, recent=recent)

@@ -1,0 +1,133 @@
+"""Series: what was counted and measured in each ten seconds, read back for charts and judgement.
+
+Totals come from the scripts, gauges from the sweeper. A bucket without anything is a gap: nobody knows, which is not 0.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from priqueue.coordinator.inspection import Inspector
+from priqueue.coordinator.keys import BUCKET_MS
+
+#: a point of a chart: means of 30 s
+POINT_MS = 30_000
+HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sums:
+    """What happened from ``at_ms`` on, added up over those of its buckets that hold anything."""
+
+    at_ms: int
+    #: seconds that are known of
+    known_s: int = 0
+    #: by lane: jobs that worked, and picks made while every lane held work
+    acked: Mapping[str, int] = field(default_factory=dict)
+    picks_full: Mapping[str, int] = field(default_factory=dict)
+    enqueued: Mapping[str, int] = field(default_factory=dict)
+    #: by lane: runs that failed, whether they were retried or buried
+    failed: Mapping[str, int] = field(default_factory=dict)
+    #: leases held and slots there were, added up over the samples
+    slots: int = 0
+    capacity: int = 0
+
+    def per_s(self, lane: str | None = None) -> float | None:
+        """Return jobs that worked per second, of one lane or of all; None when nothing is known."""
+        number = sum(self.acked.values()) if lane is None else self.acked.get(lane, 0)
+        return number / self.known_s if self.known_s else None
+
+    def enqueued_per_s(self, lane: str) -> float | None:
+        """Return jobs of a lane that came in per second; None when nothing is known."""
+        return self.enqueued.get(lane, 0) / self.known_s if self.known_s else None
+
+    @property
+    def error_rate(self) -> float | None:
+        """Which part of the runs failed; None when there were none."""
+        failed = sum(self.failed.values())
+        runs = failed + sum(self.acked.values())
+        return failed / runs if runs else None
+
+    @property
+    def utilisation(self) -> float | None:
+        """Which part of the slots was in use; None when nobody measured, or there was no slot."""
+        return self.slots / self.capacity if self.capacity else None
+
+    def share(self, lane: str) -> float | None:
+        """Return a lane's part of the picks made while every lane held work; None when there were none."""
+        picks = sum(self.picks_full.values())
+        return self.picks_full.get(lane, 0) / picks if picks else None
+
+
+class Series(Inspector):
+    """The reader of one queue's series."""
+
+    def points(self, since_ms: int, now_ms: int) -> list[Sums]:
+        """Return the points that are whole by now: those that begin after ``since_ms``, of the last hour at most."""
+        end_ms = now_ms - now_ms % POINT_MS
+        first_ms = max(since_ms - since_ms % POINT_MS + POINT_MS, end_ms - HOUR_MS)
+        starts = range(first_ms, end_ms, POINT_MS)
+        buckets = self.buckets(range(first_ms, end_ms, BUCKET_MS))
+        return [
+            added(at_ms, [buckets[bucket_ms] for bucket_ms in range(at_ms, at_ms + POINT_MS, BUCKET_MS)])
+            for at_ms in starts
+        ]
+
+    def recent(self, now_ms: int, buckets: int = 6) -> Sums:
+        """Return the last whole buckets, added up."""
+        end_ms = now_ms - now_ms % BUCKET_MS
+        start_ms = end_ms - buckets * BUCKET_MS
+        return added(start_ms, list(self.buckets(range(start_ms, end_ms, BUCKET_MS)).values()))
+
+    def buckets(self, starts: Sequence[int]) -> dict[int, dict[str, int]]:
+        """Return what each bucket holds, by its start."""
+        found = self._read(*(("HGETALL", self.keys.series(at_ms)) for at_ms in starts)) if starts else []
+        return {
+            at_ms: {name: int(value) for name, value in bucket.items() if value.isdecimal()}
+            for at_ms, bucket in zip(starts, found, strict=True)
+        }
+
+
+def added(at_ms: int, buckets: Sequence[Mapping[str, int]]) -> Sums:
+    """Return the sums of some buckets."""
+    known = [bucket for bucket in buckets if bucket]
+    return Sums(
+        at_ms=at_ms,
+        known_s=len(known) * BUCKET_MS // 1000,
+        acked=_by_lane(known, "acked"),
+        picks_full=_by_lane(known, "picks_full"),
+        enqueued=_by_lane(known, "enqueued"),
+        failed=_by_lane(known, "retried", "buried"),
+        slots=sum(bucket.get("slots", 0) for bucket in known),
+        capacity=sum(bucket.get("capacity", 0) for bucket in known),
+    )
+
+
+def merged(points: Sequence[Sums], span_ms: int) -> list[Sums]:
+    """Return points of a longer span, each the sum of those that begin in it."""
+    spans: dict[int, list[Sums]] = {}
+    for point in points:
+        spans.setdefault(point.at_ms - point.at_ms % span_ms, []).append(point)
+    return [
+        Sums(
+            at_ms=at_ms, known_s=sum(point.known_s for point in inside),
+            acked=_total([point.acked for point in inside]), picks_full=_total([point.picks_full for point in inside]),
+            enqueued=_total([point.enqueued for point in inside]), failed=_total([point.failed for point in inside]),
+            slots=sum(point.slots for point in inside), capacity=sum(point.capacity for point in inside),
+        )
+        for at_ms, inside in spans.items()
+    ]  # fmt: skip
+
+
+def _total(numbers: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    lanes = {lane for each in numbers for lane in each}
+    return {lane: sum(each.get(lane, 0) for each in numbers) for lane in lanes}
+
+
+def _by_lane(buckets: Sequence[Mapping[str, int]], *events: str) -> dict[str, int]:
+    numbers: dict[str, int] = {}
+    for bucket in buckets:
+        for name, number in bucket.items():
+            event, _, lane = name.partition(":")
+            if event in events:
+                numbers[lane] = numbers.get(lane, 0) + number
+    return numbers

@@ -1,0 +1,97 @@
+"""Visit: one request to a page: who came, what they may do, and how the answer is drawn."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import django
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import NoReverseMatch
+
+from priqueue.coordinator.overview import Snapshot
+from priqueue.exceptions import ConfigurationError, QueueUnavailable
+from priqueue.models import DeadLetter, Queue
+from priqueue.views import reading
+from priqueue.views.reading import Desk, Look
+
+if TYPE_CHECKING:
+    from priqueue.views.mount import Mount
+
+#: codename → what a person is told of it
+PERMISSIONS: Mapping[str, str] = {
+    codename: name for model in (Queue, DeadLetter) for codename, name in model._meta.permissions
+} | {"view_auditevent": "Can view audit event"}
+Crumb = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A request, and the mount through which it came."""
+
+    request: HttpRequest
+    mount: "Mount"
+
+    def may(self, codename: str) -> bool:
+        """Return whether the visitor has one of our permissions."""
+        return bool(self.request.user.has_perm(f"priqueue.{codename}"))
+
+    def url(self, name: str, **parts: str) -> str:
+        """Return the address of one of the pages, in the same mount."""
+        return self.mount.url(name, **parts)
+
+    @property
+    def home(self) -> str:
+        """The address of the overview."""
+        return self.url("overview")
+
+    def about(self, what: str) -> str:
+        """Return the address of the page that tells more of what a finding is about."""
+        kind, _, name = what.partition(":")
+        if kind == "lane":
+            return self.url("lane", lane=name)
+        page = {"workers": "workers", "dead": "letters"}.get(kind)
+        try:
+            return self.url(page) if page else f"{self.home}#{kind}" if kind else self.home
+        except NoReverseMatch:
+            return self.home
+
+    @property
+    def desk(self) -> Desk:
+        """The readers of the queue."""
+        return reading.desk()
+
+    @cached_property
+    def look(self) -> Look | None:
+        """The queue as this page knows it, read once; None when the settings name no queue."""
+        try:
+            return self.desk.look()
+        except ConfigurationError:
+            return None
+
+    def now(self) -> Snapshot:
+        """Return the queue as it is now. Raises QueueUnavailable, for a page that makes no sense without it."""
+        look = self.look
+        if look is None or look.snapshot is None or look.why_not:
+            raise QueueUnavailable(look.why_not if look else "the settings name no queue")
+        return look.snapshot
+
+    def context(self) -> dict[str, Any]:
+        """Return what every template of a page wants to know."""
+        return {
+            "visit": self, "look": self.look if self.may("view_queue") else None,
+            "may": {codename: self.may(codename) for codename in PERMISSIONS},
+        }  # fmt: skip
+
+    def render(
+        self, template: str, title: str, context: Mapping[str, Any], *, crumbs: Sequence[Crumb] = (), status: int = 200
+    ) -> HttpResponse:
+        """Return a page in the frame of the mount. ``crumbs``: labels and addresses between overview and page."""
+        home = [("Priqueue", self.home)] if self.may("view_queue") and self.request.path != self.home else []
+        whole = {
+            **self.mount.context(self.request), **self.context(),
+            "frame": self.mount.frame, "title": title, "crumbs": [*home, *crumbs],
+            "listed_crumbs": django.VERSION >= (6, 1), **context,
+        }  # fmt: skip
+        return TemplateResponse(self.request, f"priqueue/{template}", whole, status=status)

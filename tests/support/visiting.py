@@ -1,0 +1,54 @@
+"""What the tests of the queue's pages share: a project with both mounts, on one queue, and visitors."""
+
+import html
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.contrib.auth.models import Permission, User
+from django.test import Client, override_settings
+
+from priqueue import wiring
+from priqueue.views import reading
+from tests.support.queues import Queue
+from tests.support.reviewing import client_of, with_admin
+
+ADMIN, OWN = "/admin/priqueue/queue/", "/queue/"
+EVERYTHING = (
+    "view_queue", "view_payload", "requeue_letter", "purge_letter", "pause_lane", "cancel_job", "drain_worker",
+)  # fmt: skip
+
+
+@contextmanager
+def pages_of(queue: Queue) -> Iterator[None]:
+    """Let the pages of both mounts show a queue inside the block."""
+    with with_admin(), override_settings(ROOT_URLCONF="tests.page_urls"), wiring.override(queue.coordinator):
+        try:
+            yield
+        finally:
+            reading.desk().close()
+
+
+def visitor(*codenames: str, **options: Any) -> Client:
+    """Return the browser of a new member of the staff with these permissions of ours."""
+    name = f"visitor{User.objects.count()}"
+    user = User.objects.create_user(name, is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(content_type__app_label="priqueue", codename__in=codenames))
+    return client_of(user, **options)
+
+
+def token(page: Any) -> str:
+    """Return the token of the form on a confirmation page."""
+    return re.search(r'name="token" value="([^"]+)"', page.content.decode())[1]
+
+
+def sent(client: Client, address: str, **fields: str) -> Any:
+    """Send the form of a confirmation page, as a person does who has looked at it."""
+    return client.post(address, {"token": token(client.get(address)), **fields}, follow=True)
+
+
+def text(page: Any) -> str:
+    """Return what a page shows, without tags, its white space single."""
+    body = re.sub(r"(?s)<(script|style)\b.*?</\1>", " ", page.content.decode())
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", body)).split())
