@@ -168,8 +168,8 @@ def _letters(action: str, outcome: str) -> Callable[..., None]:
 
 def _replaced(job_id: str, copy: Job, reason: str, **_: Any) -> None:
     _log(
-        logging.INFO, "replace", "replaced %s by %s %s on %s: %s", job_id, copy.name, copy.id, copy.lane, _quoted(reason),
-        **_about(copy, "replaced", lane=copy.lane, reason=_quoted(reason)),
+        logging.INFO, "replace", "replaced %s by %s %s on %s: %s", job_id, copy.name, copy.id, copy.lane, reason,
+        **_about(copy, "replaced", lane=copy.lane, reason=reason),
     )  # fmt: skip
 
 
