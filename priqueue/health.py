@@ -34,7 +34,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong, and which of the pages tells more of it: "lane:low", "workers", "dead", …"""
+    """One thing that is wrong, and which of the pages tells more of it: "lane:low", "workers", "dead:<cause>", …"""
 
     level: Level
     text: str
@@ -156,7 +156,7 @@ def _failures(snapshot: Snapshot, settings: Settings) -> Iterator[Finding]:
     rate_now, slo = snapshot.recent.error_rate, settings.slo.error_rate
     if rate_now is not None and slo is not None and rate_now > slo:
         text = f"{percent(rate_now)} of the runs of the last minute failed, SLO {percent(slo)}"
-        yield Finding(far_from(rate_now, slo), text, "dead" if snapshot.buried else "")
+        yield Finding(far_from(rate_now, slo), text, "dead:" if snapshot.buried else "")
 
 
 def _letters(snapshot: Snapshot, _: Settings) -> Iterator[Finding]:
@@ -164,7 +164,8 @@ def _letters(snapshot: Snapshot, _: Settings) -> Iterator[Finding]:
         worst = snapshot.causes[0]
         all_of = "all" if worst.recent == snapshot.buried else "most of them"
         which = f"{all_of} {short_error(worst.error)}"
-        yield Finding(Level.ATTENTION, f"{amount(snapshot.buried, 'dead letter')} in 10 min, {which}", "dead")
+        about = f"dead:{worst.name}" if worst.recent == snapshot.buried else "dead:"
+        yield Finding(Level.ATTENTION, f"{amount(snapshot.buried, 'dead letter')} in 10 min, {which}", about)
 
 
 def _load(snapshot: Snapshot, settings: Settings) -> Iterator[Finding]:
@@ -193,4 +194,4 @@ def _store(snapshot: Snapshot, _: Settings) -> Iterator[Finding]:
 
 
 _Rule = Callable[[Snapshot, Settings], Iterator[Finding]]
-_RULES: Sequence[_Rule] = (_workers, _pauses, _waits, _duties, _failures, _letters, _load, _store)
+_RULES: Sequence[_Rule] = (_workers, _pauses, _waits, _duties, _letters, _failures, _load, _store)

@@ -25,7 +25,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 def readyz(request: HttpRequest) -> HttpResponse:
     """Return 200 when jobs can be taken in, else 503, within two seconds."""
     try:
-        wiring.observer().now_ms()
+        wiring.door_inspector().now_ms()
     except ConfigurationError:
         return _plain("not ready: the configuration is at fault; see manage.py check", 503)
     except PriqueueError:

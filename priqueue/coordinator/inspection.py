@@ -71,7 +71,7 @@ class Inspector:
         return JobStatus(
             job=job, state=state, lane=lane or job.lane, crashes=crashes, worker=worker,
             attempt=failures if state is State.DEAD else failures + 1,
-            run_at=None if due_ms is None else from_ms(due_ms), trail=[_attempt(line) for line in trail],
+            run_at=None if due_ms is None else from_ms(due_ms), trail=[attempt_of(line) for line in trail],
         )  # fmt: skip
 
     def known(self, job_ids: Sequence[str]) -> set[str]:
@@ -237,6 +237,7 @@ def _state(lease: str | None, letter: str | None, due_ms: float | None) -> State
     return State.READY if due_ms is None else State.DELAYED
 
 
-def _attempt(line: str) -> Attempt:
+def attempt_of(line: str) -> Attempt:
+    """Return the attempt of one line of a trail."""
     _, _, at_ms, record = line.split(" ", 3)
     return Attempt(**json.loads(record), at=from_ms(int(at_ms)))

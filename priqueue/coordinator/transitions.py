@@ -24,6 +24,7 @@ from priqueue.clock import monotonic_s
 from priqueue.conf import Settings
 from priqueue.coordinator import calls
 from priqueue.coordinator.connection import derive
+from priqueue.coordinator.intake import Intake
 from priqueue.coordinator.keys import FORGET_AFTER_MS, Keys
 from priqueue.coordinator.operations import Operations
 from priqueue.coordinator.owed import Owed
@@ -33,12 +34,11 @@ from priqueue.exceptions import (
     InvalidCaller,
     InvalidLane,
     LeaseLost,
-    NotHandedOver,
     PriqueueError,
     WorkerDraining,
     WorkerNotRegistered,
 )
-from priqueue.jobs import Claim, Failure, Job, NewerEnvelope
+from priqueue.jobs import Claim, Failure, NewerEnvelope
 from priqueue.signing import BadSignature
 
 _NEWER_ENVELOPE_S = 30
@@ -59,8 +59,8 @@ class Turn:
     state: str
 
 
-class Coordinator(Operations):
-    """The queue in one Redis: every change of state goes through here.
+class Coordinator(Intake, Operations):
+    """The queue in one Redis: every change of state goes through here. How jobs come in stands in ``intake``.
 
     ``clock`` returns ms and stands in for the server's own time; production never passes one.
     """
@@ -85,27 +85,6 @@ class Coordinator(Operations):
         self._waiting.close()
 
     # --- a job's life ---
-
-    def enqueue(self, job: Job) -> bool:
-        """Take a job in; return False when it was there already. Raises QueueFull at the memory limit."""
-        try:
-            taken = bool(self._scripts.run(calls.enqueue([job], self.settings))[0][0])
-        except NotHandedOver as error:
-            raise type(error)(f"job {job.id}: {error}", job_id=job.id) from error
-        self._owed.pay()
-        return taken
-
-    def enqueue_many(self, jobs: Sequence[Job]) -> None:
-        """Take jobs in, in their order within each lane, by round trips of bounded size.
-
-        Raises QueueFull or QueueUnavailable with ``job_id``: the first job that may not have been taken in.
-        """
-        for batch in calls.batches(jobs):
-            try:
-                self._scripts.run(*calls.by_lane(batch, self.settings))
-            except NotHandedOver as error:
-                raise type(error)(f"from job {batch[0].id} on: {error}", job_id=batch[0].id) from error
-        self._owed.pay()
 
     def promote(self, limit: int = 100, *, caller: str = "ticker") -> int:
         """Move delayed jobs that are due to their lanes, ``limit`` at most; return how many."""

@@ -166,6 +166,13 @@ def _letters(action: str, outcome: str) -> Callable[..., None]:
     return listener
 
 
+def _replaced(job_id: str, copy: Job, reason: str, **_: Any) -> None:
+    _log(
+        logging.INFO, "replace", "replaced %s by %s %s on %s: %s", job_id, copy.name, copy.id, copy.lane, reason,
+        **_about(copy, "replaced", lane=copy.lane, reason=reason),
+    )  # fmt: skip
+
+
 def _lane_told(action: str, outcome: str) -> Callable[..., None]:
     def listener(lane: str, caller: str, reason: str, **_: Any) -> None:
         _log(
@@ -233,6 +240,7 @@ _LISTENERS: dict[Signal, Callable[..., None]] = {
     events.job_cancelled: _cancelled,
     events.jobs_requeued: _letters("requeue", "ready"),
     events.jobs_purged: _letters("purge", "gone"),
+    events.job_replaced: _replaced,
     events.lane_paused: _lane_told("pause", "paused"),
     events.lane_resumed: _lane_told("resume", "resumed"),
     events.worker_registered: _registered,

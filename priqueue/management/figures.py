@@ -6,8 +6,10 @@ from datetime import datetime
 from math import inf
 from typing import Any
 
+from priqueue import health
 from priqueue.conf import Settings
 from priqueue.coordinator.histograms import BOUNDS_MS, MEASURES, Histogram
+from priqueue.coordinator.overview import Snapshot
 from priqueue.coordinator.stats import LaneStats, Pause, Stats, WorkerStats
 from priqueue.management.text import described, table, utc, visible
 
@@ -18,9 +20,13 @@ _LANE_HEADS = (
 _WORKER_HEADS = ("worker", "slots", "last beat", "state", "lanes")
 
 
-def document(stats: Stats, settings: Settings) -> str:
+def document(snapshot: Snapshot, settings: Settings) -> str:
     """Return everything as one JSON document."""
-    whole = asdict(stats) | {"utilisation": stats.utilisation}
+    stats, judged = snapshot.stats, health.judge(snapshot, settings)
+    whole: dict[str, Any] = {
+        "health": {"level": judged.level, "findings": [asdict(finding) for finding in judged.findings]}
+    }
+    whole |= asdict(stats) | {"utilisation": stats.utilisation}
     for name, lane in whole["lanes"].items():
         lane["share"] = stats.shares[name]
         lane |= {measure: _measured(getattr(stats.lanes[name], measure)) for measure in MEASURES}
@@ -29,14 +35,15 @@ def document(stats: Stats, settings: Settings) -> str:
     return json.dumps({"namespace": settings.namespace, **whole}, default=_encoded)
 
 
-def screen(stats: Stats, settings: Settings) -> str:
-    """Return everything as lines for a person."""
+def screen(snapshot: Snapshot, settings: Settings) -> str:
+    """Return everything as lines for a person: first what is wrong, in the words of the pages."""
+    stats = snapshot.stats
     lanes = table(_LANE_HEADS, [_lane_row(stats, name, lane) for name, lane in stats.lanes.items()])
     pauses = [_pause(name, lane.paused) for name, lane in stats.lanes.items() if lane.paused]
     workers = [_worker_row(worker, settings) for worker in stats.workers]
     warnings = left_behind(stats)
     parts = (
-        [described(settings), "", lanes, *pauses]
+        [described(settings), *_judgement(snapshot, settings), "", lanes, *pauses]
         + ["", f"dead letters: {stats.dead}", ""]
         + ([table(_WORKER_HEADS, workers)] if workers else ["no workers"])
         + (["", *warnings] if warnings else [])
@@ -64,6 +71,11 @@ def _measured(histogram: Histogram) -> dict[str, Any]:
 
 def _finite(number: float | None) -> float | None:
     return None if number == inf else number
+
+
+def _judgement(snapshot: Snapshot, settings: Settings) -> list[str]:
+    findings = health.judge(snapshot, settings).findings
+    return [visible(f"{finding.level}: {finding.text}") for finding in findings] or ["OK"]
 
 
 def _lane_row(stats: Stats, name: str, lane: LaneStats) -> tuple[object, ...]:

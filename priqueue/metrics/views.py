@@ -12,7 +12,7 @@ from priqueue import wiring
 from priqueue.metrics.collector import QueueCollector
 
 _registry = CollectorRegistry()
-_registry.register(QueueCollector(wiring.observer))
+_registry.register(QueueCollector(wiring.door_inspector))
 
 
 @require_safe

@@ -67,6 +67,11 @@ def busy(queue: Queue) -> None:
 
 BUSY = """\
 queue {namespace} at redis://127.0.0.1:1/0
+Trouble: the sweeper has never run, so jobs of a lost worker stay lost
+Attention: low is paused by user:4, 1 m left
+Attention: the oldest job in high has waited 6.0 s, SLO 1.0 s
+Attention: the auditor has never run, 58 audit events wait
+Attention: 1 dead letter in 10 min, all E
 
 lane     weight  share  ready  delayed  in flight  oldest  enqueued  acked  retried  buried  reclaimed
 high          6  60.0%      6        1          3  6.0 s         12      1        1       1          0
@@ -82,6 +87,8 @@ host:2:b  0/4    6.0 s ago  late   high
 """
 IDLE = """\
 queue {namespace} at redis://127.0.0.1:1/0
+Attention: the ticker has never run
+Attention: the sweeper has never run
 
 lane     weight  share  ready  delayed  in flight  oldest  enqueued  acked  retried  buried  reclaimed
 high          6  -          0        0          0  -              0      0        0       0          0
@@ -130,6 +137,10 @@ def test_everything_comes_as_one_json_document(queue: Queue) -> None:
     assert measured["run"]["count"] == 0
     assert [worker["state"] for worker in found["workers"]] == ["alive", "late"]
     assert (found["dead"], found["left_behind"]) == (1, {})
+    assert found["health"]["level"] == "Trouble"
+    assert found["health"]["findings"][1] == {
+        "level": "Attention", "text": "low is paused by user:4, 1 m left", "about": "lane:low"
+    }  # fmt: skip
     assert (found["slots"], found["capacity"], found["utilisation"]) == (7, 14, 0.5)
     assert (found["audit_backlog"], found["late_beats"], found["refused"]) == (len(queue.events()), 0, {})
     assert found["last_turn_s"] == {"ticker": 6.0, "sweeper": None, "auditor": None}

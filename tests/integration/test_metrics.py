@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import AnonymousUser, User
 from django.http import HttpResponse
-from django.test import RequestFactory
+from django.test import RequestFactory, override_settings
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families
@@ -215,7 +215,7 @@ def test_a_queue_that_is_away_is_down_and_nothing_else(real_queue: Queue) -> Non
 def configured(queue: Queue) -> Iterator[Queue]:
     with wiring.override(queue.coordinator):
         yield queue
-        wiring.observer().close()
+        wiring.door_inspector().close()
 
 
 TOKEN = "only for tests"
@@ -291,16 +291,14 @@ def test_it_is_only_for_reading(configured: Queue, token: str, method: str) -> N
     assert asked(method=method, authorization=f"Bearer {token}").status_code == 405
 
 
-def test_a_server_that_takes_calls_and_never_answers_is_down_and_is_not_waited_for(
-    server: ValkeyServer, token: str
-) -> None:
+def test_a_server_that_takes_calls_and_never_answers_is_down_and_is_not_waited_for(server: ValkeyServer) -> None:
     with Proxy(server.port) as proxy:
         proxy.eat(1_000, matching=b"MULTI", hang=True)
-        frozen = Queue(Redis(port=proxy.port), test_settings(SOCKET_TIMEOUT_S=4))
-        with wiring.override(frozen.coordinator):
-            response = asked(authorization=f"Bearer {token}")
-            options = wiring.observer()._client.connection_pool.connection_kwargs
-            wiring.observer().close()
+        frozen = {"URL": f"redis://127.0.0.1:{proxy.port}/0", "METRICS_TOKEN": TOKEN, "SOCKET_TIMEOUT_S": 4}
+        with override_settings(PRIQUEUE=frozen):
+            response = asked(authorization=f"Bearer {TOKEN}")
+            options = wiring.door_inspector()._client.connection_pool.connection_kwargs
+            wiring.door_inspector().close()
 
     assert parsed(response.content.decode()) == {("priqueue_up", ()): 0}
     assert options["socket_connect_timeout"] + options["socket_timeout"] < 2

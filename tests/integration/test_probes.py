@@ -18,14 +18,14 @@ def away() -> Iterator[Queue]:
     queue = Queue(Redis(port=1), test_settings())
     with wiring.override(queue.coordinator):
         yield queue
-        wiring.observer().close()
+        wiring.door_inspector().close()
 
 
 @pytest.fixture
 def there(queue: Queue) -> Iterator[Queue]:
     with wiring.override(queue.coordinator):
         yield queue
-        wiring.observer().close()
+        wiring.door_inspector().close()
 
 
 def told(response: HttpResponse) -> tuple[int, str]:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import threading
 import time
+from datetime import datetime
 
 from asgiref.sync import sync_to_async
 from django.db import connection, transaction
@@ -26,6 +27,11 @@ def send_receipt(order_id: int, email: str) -> None:
 @priqueue.job
 def note(n: int = 0) -> None:
     """Do nothing."""
+
+
+@priqueue.job(api=True)
+def open_note(n: int = 0, text: str = "", when: datetime | None = None) -> None:
+    """Do nothing, for whoever may ask for it over HTTP."""
 
 
 @priqueue.job
