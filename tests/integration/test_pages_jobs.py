@@ -98,7 +98,9 @@ def test_what_was_never_there_says_what_ids_look_like(queue: Queue, person: Clie
     assert "Never seen here. Ids look like" in text(page)
 
 
-@pytest.mark.parametrize("nonsense", ["", "   ", "\0", "%" * 100_000, "(a+)+$", "x" * 1_000_000, "[", "\\", "*", "é" * 300])
+@pytest.mark.parametrize(
+    "nonsense", ["", "   ", "\0", "%" * 100_000, "(a+)+$", "x" * 1_000_000, "[", "\\", "*", "é" * 300]
+)
 def test_nonsense_is_found_nowhere_in_no_time(queue: Queue, person: Client, nonsense: str) -> None:
     page = person.get(f"{OWN}jobs/", {"id": nonsense[:60_000]})
 
