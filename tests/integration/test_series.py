@@ -88,9 +88,7 @@ def test_coarser_rows_are_sums_of_points(queue: Queue, series: Series) -> None:
 
     rows = merged(series.points(START_MS - POINT_MS, START_MS + 120_000), 300_000)
 
-    assert rows == [
-        Sums(at_ms=START_MS, known_s=20, acked={"high": 8}, failed={"high": 2}, slots=2, capacity=4)
-    ]
+    assert rows == [Sums(at_ms=START_MS, known_s=20, acked={"high": 8}, failed={"high": 2}, slots=2, capacity=4)]
 
 
 def test_a_foreign_value_in_a_bucket_hides_only_itself(queue: Queue, series: Series) -> None:
