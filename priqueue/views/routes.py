@@ -36,11 +36,13 @@ class Route:
     action: str = "view"
     #: a permission that it takes as well
     also: str = "view_queue"
+    #: the permission without which the others open nothing
+    door: str = "view_queue"
 
     @property
     def permissions(self) -> Sequence[str]:
         """All that it takes."""
-        return ("view_queue", self.permission, self.also)
+        return (self.door, self.permission, self.also)
 
     @property
     def methods(self) -> Sequence[str]:

@@ -121,7 +121,8 @@ def expected(place: Place, method: str, held: set[str] | None) -> set[int]:
 
 FIELDS = {
     "reason": "by hand", "token": "made:up:token", "until_ms": str(2**50), "payload": '{"n": 1}', "do": "work",
-    "end": "900", "counted": "x", "per_s": "0", "confirm": "yes", "post": "yes", "_save": "Save", "action": "delete_selected",
+    "end": "900", "counted": "x", "per_s": "0", "confirm": "yes", "post": "yes", "_save": "Save",
+    "action": "delete_selected",
 }  # fmt: skip
 CHANGES = [place for place in PLACES if "POST" in place.route.methods]
 
