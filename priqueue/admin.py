@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 else:
     _Admin = admin.ModelAdmin
 
+
 class _Pages(admin.ModelAdmin):  # type: ignore[type-arg]
     """An entry in the admin's index that leads to pages of ours. There are no rows behind it."""
 

@@ -16,23 +16,18 @@ from tests.support.databases import Postgres, audited
 from tests.support.processes import Live
 from tests.support.queues import Queue, test_settings
 
-#: what the tests of rules and scrapes need, and cannot be installed by pip
-_PROMETHEUS = [name for name in ("promtool", "prometheus") if shutil.which(name) is None]
-collect_ignore = ["ops/test_alerts.py", "ops/test_live_scrape.py"] if _PROMETHEUS else []
+#: what tests need that pip cannot install → whether it is here, and which tests are left out where it is not
+_NEEDS = {
+    "promtool": (shutil.which("promtool"), ["ops/test_alerts.py"]),
+    "prometheus": (shutil.which("prometheus"), ["ops/test_live_scrape.py"]),
+    "chromium": (chromium(), ["browser"]),
+}
+collect_ignore = [path for found, paths in _NEEDS.values() if not found for path in paths]
 
 
 def pytest_report_header() -> list[str]:
     """Say which tests are left out of the collection."""
-    missing = f"no {' and no '.join(_PROMETHEUS)}: tests/ops/test_alerts.py and test_live_scrape.py are left out"
-    return [missing] if _PROMETHEUS else []
-
-
-collect_ignore = [] if chromium() else ["browser"]
-
-
-def pytest_report_header() -> str:
-    """Say whether the tests in a browser are there."""
-    return f"browser: {chromium() or 'no Chromium is found, so tests/browser is left out; CHROMIUM may name one'}"
+    return [f"no {name} is found: left out: {', '.join(paths)}" for name, (found, paths) in _NEEDS.items() if not found]
 
 
 @pytest.fixture(scope="session")

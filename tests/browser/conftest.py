@@ -43,7 +43,10 @@ def open_as(browser: Browser, site: Site) -> Iterator[Callable[..., Page]]:
         page.fill("#id_username", name)
         page.fill("#id_password", site.password)
         page.click("main button")
-        page.on("console", lambda said: complaints.append(f"{page.url}: {said.text}") if said.type in ("error", "warning") else None)
+        page.on(
+            "console",
+            lambda said: complaints.append(f"{page.url}: {said.text}") if said.type in ("error", "warning") else None,
+        )
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda request: _foreign(request, site, complaints))
         return page

@@ -1,4 +1,4 @@
-"""Write every page, light and dark, wide and narrow, into docs/screenshots/: ``make screenshots``. Not collected else."""
+"""Write every page, light and dark, wide and narrow, into docs/screenshots/. Only ``make screenshots`` collects it."""
 
 from collections.abc import Callable
 from io import BytesIO

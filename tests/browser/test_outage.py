@@ -1,4 +1,4 @@
-"""The pages in a browser while the server is frozen or gone: no false zero, nothing to press, and back by themselves."""
+"""The pages in a browser while the server is frozen or gone: no false zero, nothing to press, back by themselves."""
 
 import re
 from collections.abc import Callable
@@ -12,7 +12,9 @@ OWN = "/queue/"
 
 
 @pytest.mark.parametrize("how", ["frozen", "killed"])
-def test_an_open_page_keeps_its_numbers_says_so_and_recovers(site: Site, open_as: Callable[..., Page], how: str) -> None:
+def test_an_open_page_keeps_its_numbers_says_so_and_recovers(
+    site: Site, open_as: Callable[..., Page], how: str
+) -> None:
     site.enqueue("send_receipt", {"number": "S-001"}, number=7, lane="low")
     page = open_as()
     page.goto(OWN)
