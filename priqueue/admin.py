@@ -17,6 +17,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
 
+from priqueue import key_admin as key_admin
 from priqueue import wiring
 from priqueue.audit import exports, pages
 from priqueue.audit.pages import ACTIONS, Page, Wanted

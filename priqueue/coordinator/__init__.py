@@ -5,8 +5,12 @@
 
 from priqueue.coordinator.inspection import Inspector
 from priqueue.coordinator.letters import Letters
-from priqueue.coordinator.operations import DENIED, INTENDED, Note
+from priqueue.coordinator.operations import DENIED, INTENDED, Note, Refusal
 from priqueue.coordinator.outbox import Batch, Entry, Outbox
+from priqueue.coordinator.runs import Run, Runs
 from priqueue.coordinator.transitions import Coordinator
 
-__all__ = ["DENIED", "INTENDED", "Batch", "Coordinator", "Entry", "Inspector", "Letters", "Note", "Outbox"]
+__all__ = [
+    "DENIED", "INTENDED", "Batch", "Coordinator", "Entry", "Inspector", "Letters", "Note", "Outbox", "Refusal", "Run",
+    "Runs",
+]  # fmt: skip

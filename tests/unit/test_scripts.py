@@ -21,11 +21,14 @@ from redis.exceptions import (
 )
 
 from priqueue import PriqueueError, QueueFull, QueueUnavailable, clock
-from priqueue.coordinator import DENIED, Coordinator, Note
+from priqueue.coordinator import DENIED, Coordinator, Note, Run
+from priqueue.coordinator.calls import mark
 from priqueue.coordinator.connection import derive
 from priqueue.coordinator.keys import Keys
+from priqueue.coordinator.letters import Filter
 from priqueue.coordinator.scripts import Call, Scripts, names, source
 from priqueue.jobs import Failure, Job
+from priqueue.limits import Limit, Rule
 from tests.support.queues import FAILURE, HANDLER, Queue, test_settings
 
 LUA = Path(str(resources.files("priqueue.coordinator"))) / "lua"
@@ -110,14 +113,14 @@ def test_the_time_is_read_once(file: Path) -> None:
 
 @every_file
 def test_nothing_is_unpacked_that_could_be_longer_than_a_batch(file: Path) -> None:
-    assert set(re.findall(r"unpack\(([^)]*)\)", _code(file))) <= {"KEYS, 1, 23", "stays"}
+    assert set(re.findall(r"unpack\(([^)]*)\)", _code(file))) <= {"KEYS, 1, 25", "stays"}
 
 
 @pytest.mark.parametrize("name", names())
-def test_every_script_but_enqueue_runs_at_the_memory_limit(name: str) -> None:
+def test_every_script_but_those_that_take_jobs_in_runs_at_the_memory_limit(name: str) -> None:
     first_line = source(name, True).splitlines()[0]
 
-    assert first_line == ("#!lua" if name == "enqueue" else "#!lua flags=allow-oom")
+    assert first_line == ("#!lua" if name in ("admit", "enqueue", "replace") else "#!lua flags=allow-oom")
 
 
 @pytest.mark.parametrize("name", names())
@@ -139,10 +142,17 @@ def test_every_file_is_a_script_that_can_be_sent() -> None:
 
 # ── one slot ──
 
+RUN = Run(id="r", action="purge", wanted=Filter(), reason="test", until_ms=0, number=0)
+
 
 def _live(queue: Queue) -> None:
     """Lead jobs through every transition."""
     c, by = queue.coordinator, {"caller": "user:1", "reason": "test"}
+    once = Job(name=HANDLER, payload={}, caller="user:{1}", lane="high")
+    for _ in range(2):
+        c.admit_each([once], Rule("named", Limit.parse("1/h")))
+        c.enqueue_once([once], [mark("user:{1}", "key{}", "")])
+    c.cancel(once.id, lane="high", **by)
     queue.enqueue(number=6, lane="low")
     (delayed,) = queue.enqueue(delay_ms=1_000)
     c.register("w", lanes=["default", "low"], concurrency=9)
@@ -154,19 +164,27 @@ def _live(queue: Queue) -> None:
     c.bury(buried, FAILURE)
     c.bury(requeued, Failure(error="Odd{error}"))
     c.requeue([requeued.job.id], **by)
+    copy = Job(name=HANDLER, payload={}, lane="low")
+    c.replace(buried.job.id, copy, **by)
+    c.cancel(copy.id, lane="low", **by)
     c.purge([buried.job.id], **by)
     c.cancel(released.job.id, lane="low", **by)
+    c.steer(RUN, "going", caller="user:1")
+    c.step(RUN, [], "a", caller="user:1")
     queue.lapse()
     c.promote()
     c.pause("low", **by)
     c.resume("low", **by)
     c.wake(["low"])
     c.sample({"slots": 1})
+    c.count({("failed_pushes", "low"): 1})
     c.drain("w", **by)
     c.note(Note(action="view", caller="user:1", outcome=DENIED))
     c.forget(["w"])
     c.leave("w")
     c.trim()
+    queue.clock.advance(60)
+    c.report()
     assert queue.places() == dict.fromkeys((delayed.id, retried.job.id, requeued.job.id, crashed.job.id), "ready")
 
 

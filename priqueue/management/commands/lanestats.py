@@ -12,11 +12,11 @@ from priqueue.management.watching import Watch
 
 
 class Command(BaseCommand):
-    """Shows lanes, dead letters and workers."""
+    """Shows what is wrong, lanes, dead letters and workers."""
 
     help = (
-        "Show the lanes, the number of dead letters and the workers. The share is a lane's part of the picks"
-        " that were made while every lane held work: those that weights speak of. It is no share of time."
+        "Show what is wrong, the lanes, the number of dead letters and the workers. The share is a lane's part of the"
+        " picks that were made while every lane held work: those that weights speak of. It is no share of time."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -28,9 +28,9 @@ class Command(BaseCommand):
     def handle(self, **options: Any) -> None:
         """Show it."""
         with session():
-            inspector = wiring.inspector()
+            reader = wiring.overview()
             if options["watch"]:
-                Watch(self.stdout, lambda: figures.screen(inspector.stats(), inspector.settings)).run()
+                Watch(self.stdout, lambda: figures.screen(reader.snapshot(), reader.settings)).run()
                 return
             show = figures.document if options["json"] else figures.screen
-            self.stdout.write(show(inspector.stats(), inspector.settings))
+            self.stdout.write(show(reader.snapshot(), reader.settings))
