@@ -19,7 +19,7 @@ from priqueue.coordinator.connection import connect
 from priqueue.coordinator.overview import Overview
 
 #: a call is tried for twice as long, and its last try may begin at the very end of that
-_DOOR_TIMEOUT_S = 0.5
+_DOOR_TIMEOUT_S = 0.4
 _replacement: Coordinator | None = None
 
 

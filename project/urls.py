@@ -1,4 +1,4 @@
-"""The project's addresses: shop, log-in, admin, the queue's pages for staff, and what probes and scrapers ask."""
+"""The project's addresses: shop, log-in, admin, the queue's pages and its door, and what probes and scrapers ask."""
 
 from django.contrib import admin
 from django.contrib.auth import views as auth
@@ -15,4 +15,5 @@ urlpatterns = [
     path("", include("priqueue.probes")),
     path("", include("priqueue.metrics.urls")),
     path("queue/", include("priqueue.urls")),
+    path("api/", include("priqueue.api.urls")),
 ]

