@@ -30,7 +30,7 @@ _PR_SET_PDEATHSIG = 1
 
 #: How orders travel: between two of the same interpreter, and written by the parent, which runs no handler.
 pack_orders, unpack_orders = marshal.dumps, marshal.loads
-# How outcomes travel: what writes them may have been corrupted by a handler, so it must not be able to crash the reader.
+# How outcomes travel: a handler may have corrupted what writes them, which must not be able to crash the reader.
 # ASCII: text that has no UTF-8, such as half of a surrogate pair, gets through as well.
 _OUTCOMES = json.JSONEncoder(separators=(",", ":"))
 
