@@ -14,12 +14,12 @@ from django.conf import settings as django_settings
 from django.core.signals import setting_changed
 
 from priqueue.conf import Settings
-from priqueue.coordinator import Coordinator, Inspector, Outbox
+from priqueue.coordinator import Census, Coordinator, Inspector, Outbox
 from priqueue.coordinator.connection import connect
 from priqueue.coordinator.overview import Overview
 
 #: a call is tried for twice as long, and its last try may begin at the very end of that
-_DOOR_TIMEOUT_S = 0.5
+_DOOR_TIMEOUT_S = 0.4
 _replacement: Coordinator | None = None
 
 
@@ -67,6 +67,12 @@ def inspector() -> Inspector:
     """Return a reader of this process's queue. Raises ConfigurationError."""
     found = coordinator()
     return Inspector(found.client, found.settings, found.clock)
+
+
+def census() -> Census:
+    """Return what counts the jobs of this process's queue. Raises ConfigurationError."""
+    found = coordinator()
+    return Census(found.client, found.settings, found.clock)
 
 
 def overview() -> Overview:

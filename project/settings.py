@@ -52,9 +52,25 @@ def _lanes(name: str) -> dict[str, int | str]:
     return {lane.strip(): int(weight) if weight.isdecimal() else weight for lane, _, weight in pairs}
 
 
+def _max_ready(name: str) -> object:
+    """Return "10000" as a number and "low=10000" as a dict."""
+    text = env.str(name)
+    return _lanes(name) if "=" in text else int(text) if text.isdecimal() else text
+
+
+def _rate_limit(name: str) -> object:
+    """Return "100/s" as it is and "key:billing=500/s,*=100/s" as a dict; "none" lifts a limit there."""
+    if "=" not in env.str(name):
+        return env.str(name)
+    pairs = [entry.partition("=") for entry in env.list(name)]
+    return {caller.strip(): None if limit.strip() == "none" else limit.strip() for caller, _, limit in pairs}
+
+
 _READERS = {
     "NAMESPACE": env.str,
     "LANES": _lanes,
+    "MAX_READY": _max_ready,
+    "RATE_LIMIT": _rate_limit,
     "CONCURRENCY": env.int,
     "MAX_ATTEMPTS": env.int,
     "TIMEOUT_S": env.float,

@@ -59,6 +59,8 @@ class StrictParser(Parser):
         """Return what the body says. Raises Problem."""
         if len(request.body) > largest_bytes(request):
             raise _too_large(request)
+        if len(request.body) != int(request.META["CONTENT_LENGTH"]):
+            raise Problem(400, "not-json", "The body does not have its announced length.")
         try:
             return loads_strict(request.body)
         except InvalidPayload as fault:

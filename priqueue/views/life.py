@@ -5,15 +5,13 @@ from dataclasses import dataclass
 
 from django.db import DatabaseError
 
-from priqueue.audit import pages
+from priqueue.audit import pages, privacy
 from priqueue.audit.pages import Wanted
 from priqueue.models import AuditEvent
 from priqueue.views.visit import Visit
 
 #: after these a job is in the queue no more, or no more a letter
 _ENDS = {("ack", "done"), ("purge", "gone"), ("cancel", "gone"), ("requeue", "ready")}
-#: rows whose reason quotes an error's message
-_QUOTING = ("retry", "bury", "crash")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +51,8 @@ def _read(wanted: Wanted) -> Life:
         return Life(why_not=f"Audit log unavailable: {type(error).__name__}")
 
 
-def shown_reason(row: AuditEvent, payload: bool) -> str:
-    """Return why, as a visitor may know it: what an error said may quote a payload, its type does not."""
-    return row.reason if payload or row.action not in _QUOTING else row.reason.partition(":")[0]
-
-
-def seen(visit: Visit, life: Life) -> Sequence[tuple[AuditEvent, str]]:
-    """Return the rows that a visitor may see, each with its reason as far as the visitor may know it."""
+def seen(visit: Visit, life: Life) -> Sequence[AuditEvent]:
+    """Return the rows that a visitor may see, as the visitor may see them."""
     if not visit.may("view_auditevent"):
         return ()
-    return [(row, shown_reason(row, visit.may("view_payload"))) for row in life.rows]
+    return life.rows if visit.may("view_payload") else [privacy.hide(row) for row in life.rows]

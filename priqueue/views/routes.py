@@ -36,11 +36,13 @@ class Route:
     action: str = "view"
     #: a permission that it takes as well
     also: str = "view_queue"
+    #: the permission without which the others open nothing
+    door: str = "view_queue"
 
     @property
     def permissions(self) -> Sequence[str]:
         """All that it takes."""
-        return ("view_queue", self.permission, self.also)
+        return (self.door, self.permission, self.also)
 
     @property
     def methods(self) -> Sequence[str]:
@@ -48,17 +50,18 @@ class Route:
         return _LOOK if self.action in _SHOWS else _CHANGE
 
 
+# A name may hold a slash: as a path it has an address, whatever it is.
 #: under "queue/" in the admin, at the root of our own mount
 QUEUE: Sequence[Route] = (
     Route("", "overview", overview.overview),
     Route("data/", "data", overview.data),
-    Route("lanes/<str:lane>/", "lane", lanes.lane),
-    Route("lanes/<str:lane>/pause/", "pause", lanes.pause, "pause_lane", "pause"),
-    Route("lanes/<str:lane>/resume/", "resume", lanes.resume, "pause_lane", "resume"),
+    Route("lanes/<path:lane>/pause/", "pause", lanes.pause, "pause_lane", "pause"),
+    Route("lanes/<path:lane>/resume/", "resume", lanes.resume, "pause_lane", "resume"),
+    Route("lanes/<path:lane>/", "lane", lanes.lane),
     Route("jobs/", "jobs", jobs.jobs),
     Route("jobs/<path:job>/cancel/", "cancel", cancelling.cancel, "cancel_job", "cancel"),
     Route("workers/", "workers", workers.workers),
-    Route("workers/<str:worker>/drain/", "drain", workers.drain, "drain_worker", "drain"),
+    Route("workers/<path:worker>/drain/", "drain", workers.drain, "drain_worker", "drain"),
 )
 #: under "deadletter/" in the admin, under "dead/" of our own mount
 LETTERS: Sequence[Route] = (

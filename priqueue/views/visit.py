@@ -87,10 +87,14 @@ class Visit:
         }  # fmt: skip
 
     def render(
-        self, template: str, title: str, context: Mapping[str, Any], *, crumbs: Sequence[Crumb] = (), status: int = 200
-    ) -> HttpResponse:
-        """Return a page in the frame of the mount. ``crumbs``: labels and addresses between overview and page."""
-        if status == 200 and self.may("view_queue") and (self.look is None or self.look.why_not):
+        self, template: str, title: str, context: Mapping[str, Any], *, crumbs: Sequence[Crumb] = (), status: int = 200,
+        of_queue: bool = True,
+    ) -> HttpResponse:  # fmt: skip
+        """Return a page in the frame of the mount. ``crumbs``: labels and addresses between overview and page.
+
+        One that is not ``of_queue`` goes on without Redis.
+        """
+        if of_queue and status == 200 and self.may("view_queue") and (self.look is None or self.look.why_not):
             status = 503  # whatever it shows, it is not what it would show
         home = [("Priqueue", self.home)] if self.may("view_queue") and self.request.path != self.home else []
         whole = {

@@ -205,7 +205,7 @@ def test_the_door_has_less_patience_than_the_workers() -> None:
     with override_settings(PRIQUEUE={"URL": "redis://127.0.0.1:1/0"}):
         replaced, wiring._replacement = wiring._replacement, None
         try:
-            assert wiring.door().settings.socket_timeout_s == 0.5
+            assert wiring.door().settings.socket_timeout_s == 0.4
             assert wiring.coordinator().settings.socket_timeout_s == 2
         finally:
             wiring._replacement = replaced

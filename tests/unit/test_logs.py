@@ -132,8 +132,8 @@ SAMPLES: dict[str, Any] = {
     "job": Job(name=HANDLER, payload={"n": 1}), "claim": claim(), "error": OSError(HARMFUL), "number": 3, "run_s": 1.0,
     "failure": Failure(error=HARMFUL, message=HARMFUL), "delay_s": 2.0, "note": HARMFUL, "deaths": 1,
     "reason": HARMFUL, "job_id": HARMFUL, "job_ids": [HARMFUL], "lane": HARMFUL, "caller": HARMFUL,
-    "worker_id": HARMFUL, "lanes": [HARMFUL], "concurrency": 1, "in_flight": 1, "fault": HARMFUL, "loop": HARMFUL,
-    "wait_s": 1.0, "rows": [],
+    "copy": Job(name=HANDLER, payload={"n": 1}), "worker_id": HARMFUL, "lanes": [HARMFUL], "concurrency": 1,
+    "in_flight": 1, "fault": HARMFUL, "loop": HARMFUL, "wait_s": 1.0, "rows": [],
 }  # fmt: skip
 
 
