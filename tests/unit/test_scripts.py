@@ -21,9 +21,10 @@ from redis.exceptions import (
 )
 
 from priqueue import PriqueueError, QueueFull, QueueUnavailable, clock
-from priqueue.coordinator import DENIED, Coordinator, Note, Run
+from priqueue.coordinator import DENIED, Coordinator, Note, Outbox, Run
 from priqueue.coordinator.calls import mark
 from priqueue.coordinator.connection import derive
+from priqueue.coordinator.forms import Forms
 from priqueue.coordinator.keys import Keys
 from priqueue.coordinator.letters import Filter
 from priqueue.coordinator.scripts import Call, Scripts, names, source
@@ -36,7 +37,8 @@ SCRIPTS = sorted(LUA.glob("*.lua"))
 PRELUDE = sorted(LUA.glob("prelude/*.lua"))
 INTEGRATION = Path(__file__).parent.parent / "integration"
 #: the methods that run a script of another name: a pull is a claim that waits
-METHODS = {"claim": "pull"}
+#: where a method says more than its script: pages begin and finish a form, only the auditor says that it was seen
+METHODS = {"claim": "pull", "form": "begin", "seen": "say_seen"}
 
 every_file = pytest.mark.parametrize("file", SCRIPTS + PRELUDE, ids=lambda file: file.stem)
 every_script = pytest.mark.parametrize("file", SCRIPTS, ids=lambda file: file.stem)
@@ -134,7 +136,7 @@ def test_what_cannot_read_the_first_line_gets_the_same_script_without_it(name: s
 def test_script_method_and_test_file_share_a_verb(file: Path) -> None:
     method = METHODS.get(file.stem, file.stem)
 
-    assert callable(getattr(Coordinator, method))
+    assert any(callable(getattr(kind, method, None)) for kind in (Coordinator, Outbox, Forms))
     assert (INTEGRATION / f"test_{file.stem}.py").exists()
 
 
