@@ -99,10 +99,11 @@ def _timed(outcome: Outcome) -> Claim:
 
 
 def _tell(outcome: Outcome) -> None:
-    claim, failure = _timed(outcome), outcome.failure
     if outcome.verdict is Verdict.ACK:
-        events.send(events.job_acked, claim=claim, run_s=outcome.run_s)
-    elif outcome.verdict is Verdict.BURY:
+        events.send(events.job_acked, claim=outcome.claim, run_s=outcome.run_s)
+        return
+    claim, failure = _timed(outcome), outcome.failure
+    if outcome.verdict is Verdict.BURY:
         events.send(events.job_buried, claim=claim, failure=failure)
     elif outcome.verdict is Verdict.CRASH:
         events.send(events.job_crashed, claim=claim, failure=failure, deaths=outcome.crashes)

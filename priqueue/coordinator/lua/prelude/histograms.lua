@@ -15,8 +15,9 @@ local function born_of(id) -- the time in a UUIDv7, by the clock of who enqueued
   return high and tonumber(high, 16) * 65536 + tonumber(low, 16)
 end
 local function take_since(id, lane) -- what is claimed has waited since it was ready, and is late since it was due
-  local ready, due = string.match(call('HGET', since, id) or '', '^(%d+) ?(%d*)$')
-  call('HDEL', since, id)
+  local known = call('HGET', since, id)
+  if known then call('HDEL', since, id) end
+  local ready, due = string.match(known or '', '^(%d+) ?(%d*)$')
   local ready_ms, due_ms = tonumber(ready) or born_of(id), tonumber(due or '')
   observe('wait', lane, ready_ms and math.max(0, now - ready_ms))
   observe('lateness', lane, due_ms and math.max(0, now - due_ms))
