@@ -15,7 +15,6 @@ from tests.support.databases import Postgres, audited
 from tests.support.processes import Live
 from tests.support.queues import Queue, test_settings
 
-
 collect_ignore = [] if chromium() else ["browser"]
 
 

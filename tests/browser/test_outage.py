@@ -1,4 +1,4 @@
-"""The pages in a browser while the server is frozen or gone: no false zero, nothing to press, and back by themselves."""
+"""The pages in a browser while the server is frozen or gone: no false zero, nothing to press, and back again."""
 
 import re
 from collections.abc import Callable
@@ -6,13 +6,16 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.support.accessibility import serious
 from tests.support.sites import Site
 
 OWN = "/queue/"
 
 
 @pytest.mark.parametrize("how", ["frozen", "killed"])
-def test_an_open_page_keeps_its_numbers_says_so_and_recovers(site: Site, open_as: Callable[..., Page], how: str) -> None:
+def test_an_open_page_keeps_its_numbers_says_so_and_recovers(
+    site: Site, open_as: Callable[..., Page], how: str
+) -> None:
     site.enqueue("send_receipt", {"number": "S-001"}, number=7, lane="low")
     page = open_as()
     page.goto(OWN)
@@ -46,6 +49,7 @@ def test_a_page_opened_meanwhile_shows_what_was_last_known_and_its_time(
     assert answer.status == 503
     expect(page.locator(".errornote")).to_contain_text("these are the numbers of")
     expect(page.locator("[data-board] a.pq-button")).to_have_count(0)
+    assert [serious(page, theme) for theme in ("light", "dark")] == [[], []]
     site.server.thaw()
     expect(page.locator("[data-part=status]")).not_to_contain_text("Unknown", timeout=20_000)
     expect(page.locator(".errornote")).to_have_count(0)

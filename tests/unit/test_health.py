@@ -77,7 +77,9 @@ def test_jobs_without_any_worker_are_trouble_told_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "useless", [worker(draining=True), worker(beat_s_ago=11.0), worker(lanes=("low",))], ids=["draining", "gone", "other"]
+    "useless",
+    [worker(draining=True), worker(beat_s_ago=11.0), worker(lanes=("low",))],
+    ids=["draining", "gone", "other"],
 )
 def test_a_worker_that_will_not_take_them_does_not_count(useless: WorkerStats) -> None:
     assert told(snapshot(useless, lanes={"high": lane(ready=1)})) == ["Trouble: no worker pulls high"]
