@@ -55,7 +55,7 @@ def acting() -> Acting:
 
 
 def correlation_id() -> str:
-    """Return the correlation id here; "" where there is none. Who acts is not asked."""
+    """Return the correlation id of what happens here, "" without one. Asks nobody who acts."""
     return _acting.get().correlation_id
 
 

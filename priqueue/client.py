@@ -14,8 +14,8 @@ from asgiref.sync import sync_to_async
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 
 from priqueue import callers, events, handlers, limits, wiring
-from priqueue.coordinator.inspection import Stats
-from priqueue.exceptions import InvalidLane, PriqueueError, UnknownHandler
+from priqueue.coordinator.stats import Stats
+from priqueue.exceptions import InvalidLane, NotHandedOver, PriqueueError, QueueFull, UnknownHandler
 from priqueue.handlers import AnyHandler, Handler
 from priqueue.jobs import Job, JobStatus, due, now
 
@@ -178,6 +178,9 @@ def push_after_commit(job: Job) -> None:
         _push([job])
     except PriqueueError as error:
         events.send(events.push_failed, job=job, error=error)
+        if isinstance(error, NotHandedOver):
+            # A queue that is full counts all the same; one that is away would only be waited for once more.
+            wiring.coordinator().owe("failed_pushes", job.lane, at_once=isinstance(error, QueueFull))
 
 
 handlers.bind(enqueue)

@@ -30,7 +30,7 @@ _MALFORMED = (
     " the password ('#' is %23) or give it as PASSWORD"
 )
 _EXAMPLE = '"URL": "redis://127.0.0.1:6379/0"'
-_SECRET = {"url", "username", "password", "sentinel", "signing_keys"}
+_SECRET = {"url", "username", "password", "sentinel", "signing_keys", "metrics_token"}
 _WAITS_S = {"high": 1, "default": 30, "low": 300}
 
 
@@ -170,6 +170,7 @@ class Settings:
     audit_database: _Name = "default"
     audit_redact: tuple[_Name, ...] = ()
     signing_keys: Annotated[tuple[bytes, ...], BeforeValidator(_keys)] = field(default=(), repr=False)
+    metrics_token: _Text = field(default=None, repr=False)
     slo: Slo = field(default_factory=Slo)
 
     @property

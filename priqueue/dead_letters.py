@@ -4,32 +4,26 @@ To take many letters: select them, which notes what is there now; then requeue o
 bounded batches. What dies again meanwhile was buried after the selection and is left alone, so this ends.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 from django.dispatch import Signal
 
-from priqueue import callers, events, wiring
+from priqueue import callers, client, events, wiring
 from priqueue.coordinator import Letters
 from priqueue.coordinator.calls import batches
-from priqueue.coordinator.letters import Filter, Letter, OpenedLetter
+from priqueue.coordinator.letters import Filter, Letter, OpenedLetter, Page
 
 __all__ = [
-    "Filter", "Letter", "OpenedLetter", "Page", "Selection", "causes", "noted", "page", "purge", "read",
+    "Filter", "Letter", "OpenedLetter", "Page", "Selection", "causes", "noted", "page", "purge", "read", "replace",
     "requeue", "scan", "select",
 ]  # fmt: skip
 
 EVERYTHING = Filter()
 Progress = Callable[[int], object]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """Some letters, newest first, and the cursor of the next page: "" when this is the last."""
-
-    letters: Sequence[Letter]
-    next: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +42,12 @@ def scan(wanted: Filter = EVERYTHING, cursor: str = "") -> Iterator[Letter]:
     return _reader().scan(wanted, cursor)
 
 
-def page(wanted: Filter = EVERYTHING, cursor: str = "", size: int = 50) -> Page:
-    """Return up to ``size`` letters behind a cursor, "" being the newest. Raises ValueError as ``scan``."""
-    found = list(islice(scan(wanted, cursor), size + 1))
-    return Page(letters=found[:size], next=found[size - 1].cursor if len(found) > size else "")
+def page(wanted: Filter = EVERYTHING, cursor: str = "", size: int = 50, *, newer: bool = False) -> Page:
+    """Return up to ``size`` letters, newest first: those behind a cursor, or with ``newer`` those before it.
+
+    Without a cursor the newest, or with ``newer`` the oldest. Raises ValueError as ``scan``.
+    """
+    return _reader().page(wanted, cursor, size=size, newer=newer)
 
 
 def read(job_id: str) -> OpenedLetter | None:
@@ -80,8 +76,8 @@ def noted(ids: Sequence[str]) -> Selection:
 def requeue(selection: Selection, *, reason: str, caller: str | None = None, progress: Progress | None = None) -> int:
     """Give dead jobs all their attempts again, at the tails of their lanes; return how many.
 
-    A letter that is gone, or was buried after the selection, is left alone. ``progress`` is told after each
-    batch how many ids are behind it. Raises ValueError without a reason, and InvalidCaller. QueueUnavailable
+    A letter that is gone, was buried after the selection, or was replaced, is left alone. ``progress`` is told after
+    each batch how many ids are behind it. Raises ValueError without a reason, and InvalidCaller. QueueUnavailable
     midway leaves the rest dead; it can be called again.
     """
     return _act(wiring.coordinator().requeue, events.jobs_requeued, selection, (reason, caller), progress)
@@ -92,6 +88,28 @@ def purge(selection: Selection, *, reason: str, caller: str | None = None, progr
     return _act(wiring.coordinator().purge, events.jobs_purged, selection, (reason, caller), progress)
 
 
+def replace(
+    job_id: str, payload: Mapping[str, Any], *, reason: str, caller: str | None = None, copy_id: str | None = None
+) -> str | None:
+    """Enqueue an edited copy of a dead job, and let the letter say so; it stays, and cannot be requeued any more.
+
+    Return the id of the job by which it is replaced now: the copy's, which is ``copy_id`` if given, so that a repeat
+    changes nothing; or another one's, where somebody was faster. None where there is no such letter.
+    Raises what ``enqueue`` raises for the payload, ValueError without a reason, and InvalidCaller.
+    """
+    reason, caller = _why(reason, caller)
+    opened = read(job_id)
+    if opened is None:
+        return None
+    job = opened.job
+    made = client.prepare(job.name, payload, job.lane, who=(caller, job.correlation_id or job.id))
+    copy = dataclasses.replace(made, id=copy_id or made.id, replaces=job.id)
+    found = wiring.coordinator().replace(job_id, copy, caller=caller, reason=reason)
+    if found == copy.id:
+        events.send(events.job_replaced, job_id=job_id, copy=copy, reason=reason)
+    return found or None
+
+
 def _act(
     transition: Callable[..., list[str]],
     signal: Signal,
@@ -99,9 +117,7 @@ def _act(
     why: tuple[str, str | None],
     progress: Progress | None,
 ) -> int:
-    reason, caller = why[0].strip(), callers.check_word("caller", why[1] or callers.acting().caller)
-    if not reason:
-        raise ValueError("reason: say why; it is kept with the change")
+    reason, caller = _why(*why)
     done = behind = 0
     for batch in batches(selection.ids):
         changed = transition(batch, caller=caller, reason=reason, until_ms=selection.until_ms)
@@ -111,6 +127,12 @@ def _act(
         if progress:
             progress(behind)
     return done
+
+
+def _why(reason: str, caller: str | None) -> tuple[str, str]:
+    if not reason.strip():
+        raise ValueError("reason: say why; it is kept with the change")
+    return reason.strip(), callers.check_word("caller", caller or callers.acting().caller)
 
 
 def _reader() -> Letters:

@@ -23,6 +23,7 @@ jobs_reclaimed = Signal()  # number
 job_cancelled = Signal()  # job_id
 jobs_requeued = Signal()  # job_ids, reason
 jobs_purged = Signal()  # job_ids, reason
+job_replaced = Signal()  # job_id, copy, reason: a dead job's edited copy was enqueued in its place
 lane_paused = Signal()  # lane, caller, reason
 lane_resumed = Signal()  # lane, caller, reason
 worker_registered = Signal()  # worker_id, lanes, concurrency

@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Self
 
+from pydantic_core import from_json
 from uuid_utils import uuid7
 
 from priqueue import callers, clock, traces
@@ -117,6 +118,8 @@ class Job:
     #: "" stands for the job's own id
     correlation_id: str = ""
     enqueued_at: datetime = field(default_factory=now)
+    #: id of the dead job of which this is an edited copy; "" for none
+    replaces: str = ""
     #: the payload's exact text; encoded from ``payload`` when not given
     payload_json: str = field(default="", repr=False, compare=False)
 
@@ -126,17 +129,20 @@ class Job:
         callers.check_word("caller", self.caller)
         if self.correlation_id:
             callers.check_word("correlation_id", self.correlation_id)
+        if self.replaces:
+            callers.check_word("replaces", self.replaces)
         if self.delay_ms is None and self.run_at is None:
             raise ValueError("a job without delay_ms needs a run_at")
 
     def encode(self) -> str:
         """Return the envelope: one line of JSON, as the head comment of this module shows it."""
         due = f'"run_at_ms":{to_ms(self.run_at)}' if self.delay_ms is None else f'"delay_ms":{self.delay_ms}'  # type: ignore[arg-type]
+        replaces = f',"replaces":"{self.replaces}"' if self.replaces else ""
         return (
             f'{{"v":{ENVELOPE_VERSION},"name":"{self.name}","caller":"{self.caller}"'
             f',"correlation_id":"{self.correlation_id}","lane":"{self.lane}",{due}'
             f',"max_attempts":{self.max_attempts},"timeout_s":{self.timeout}'
-            f',"enqueued_at_ms":{to_ms(self.enqueued_at)}{_PAYLOAD}{self.payload_text()}}}'
+            f',"enqueued_at_ms":{to_ms(self.enqueued_at)}{replaces}{_PAYLOAD}{self.payload_text()}}}'
         )
 
     def payload_text(self) -> str:
@@ -157,7 +163,7 @@ class Job:
     @classmethod
     def _decode(cls, job_id: str, envelope: str) -> Self:
         head_text, found, rest = envelope.partition(_PAYLOAD)
-        head = json.loads(head_text + "}" if found else envelope)
+        head = from_json(head_text + "}" if found else envelope)
         if head["v"] > ENVELOPE_VERSION:
             raise NewerEnvelope(f"envelope version {head['v']}, this code knows {ENVELOPE_VERSION}")
         if not rest.endswith("}"):
@@ -165,11 +171,12 @@ class Job:
         payload_json = rest[:-1]
         enqueued_at_ms, delay_ms = head["enqueued_at_ms"], head.get("delay_ms")
         due_ms = head["run_at_ms"] if delay_ms is None else enqueued_at_ms + delay_ms
+        enqueued_at = from_ms(enqueued_at_ms)
         return cls(
-            id=job_id, name=head["name"], payload=json.loads(payload_json), lane=head["lane"],
-            delay_ms=delay_ms, run_at=from_ms(due_ms), max_attempts=head["max_attempts"],
+            id=job_id, name=head["name"], payload=from_json(payload_json), lane=head["lane"], delay_ms=delay_ms,
+            run_at=enqueued_at if due_ms == enqueued_at_ms else from_ms(due_ms), max_attempts=head["max_attempts"],
             timeout=head["timeout_s"], caller=head["caller"], correlation_id=head["correlation_id"],
-            enqueued_at=from_ms(enqueued_at_ms), payload_json=payload_json,
+            enqueued_at=enqueued_at, replaces=head.get("replaces", ""), payload_json=payload_json,
         )  # fmt: skip
 
 
@@ -191,6 +198,8 @@ class Claim:
     ready_since_ms: int
     #: the process that ran it, and it alone, died before: it runs alone
     suspect: bool = False
+    #: how long it ran, to be counted when it is settled; None when nobody measured that
+    run_ms: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

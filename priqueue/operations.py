@@ -1,6 +1,7 @@
 """Operations: what a person does to a running queue. ``callers`` says who it is; why has to be given."""
 
 from priqueue import callers, events, wiring
+from priqueue.coordinator import Refusal
 from priqueue.exceptions import InvalidLane
 from priqueue.jobs import wait
 
@@ -40,6 +41,21 @@ def drain(worker_id: str, reason: str) -> bool:
     """
     caller, reason = callers.acting().caller, _said(reason)
     return wiring.coordinator().drain(worker_id, caller=caller, reason=reason)
+
+
+def cancel(job_id: str, reason: str) -> Refusal | None:
+    """Delete a job that is delayed or ready and return None; or say why nothing was changed, and who holds it.
+
+    Raises ValueError without a reason.
+    """
+    caller, reason = callers.acting().caller, _said(reason)
+    status = wiring.inspector().job(job_id)
+    if status is None:
+        return Refusal(state="gone")
+    refused = wiring.coordinator().try_to_cancel(job_id, lane=status.lane, caller=caller, reason=reason)
+    if refused is None:
+        events.send(events.job_cancelled, job_id=job_id)
+    return refused
 
 
 def _said(reason: str) -> str:

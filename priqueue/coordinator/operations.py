@@ -6,11 +6,14 @@ from typing import Any
 
 from uuid_utils import uuid4
 
+from priqueue import signing
 from priqueue.callers import check_word
 from priqueue.conf import Settings
 from priqueue.coordinator import calls
+from priqueue.coordinator.runs import NEW, Run
 from priqueue.coordinator.scripts import Call, Scripts
 from priqueue.exceptions import InvalidLane
+from priqueue.jobs import Job
 
 INTENDED, DENIED = "intended", "denied"
 _INPUT_CHARS, _OUTCOME_CHARS = 2048, 200
@@ -34,6 +37,14 @@ class Note:
     input: str = ""
     reason: str = ""
     correlation_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a job was not cancelled: it is "in flight" with a worker, "dead", or "gone"."""
+
+    state: str
+    worker: str = ""
 
 
 class Operations:
@@ -63,12 +74,40 @@ class Operations:
 
     def _letters(self, script: str, ids: Sequence[str], caller: str, reason: str, until_ms: int | None) -> list[str]:
         until = "" if until_ms is None else until_ms
-        answers = (self._once(script, caller, reason, until, *batch) for batch in calls.batches(ids))
+        answers = (self._once(script, caller, reason, until, "", "", "", *batch) for batch in calls.batches(ids))
         return [job_id for answer in answers for job_id in answer]
+
+    def replace(self, job_id: str, copy: Job, *, caller: str, reason: str) -> str:
+        """Make an edited copy of a dead job ready, and let the letter say so; return the id it is replaced by now.
+
+        That is the copy's own, for a repeat too; another one's where somebody was faster; "" where there is no letter.
+        Raises QueueFull at the memory limit.
+        """
+        envelope = signing.sign(self.settings.signing_keys, copy.id, copy.encode())
+        args = (job_id, copy.id, envelope, caller, reason, calls.audit_input(copy, self.settings))
+        return str(self._one(Call("replace", args, (copy.lane,))))
+
+    def steer(self, run: Run, state: str, *, caller: str) -> bool:
+        """Let a run begin or go on ("going"), stop ("stopped") or end ("done"); return False when nothing changed."""
+        words = [word for pair in run.fields().items() for word in pair] if run.state == NEW else []
+        return bool(self._once("steer", run.id, state, caller, *words))
+
+    def step(self, run: Run, job_ids: Sequence[str], cursor: str, *, caller: str) -> list[str]:
+        """Do to some letters what a run is for, and let it stand at ``cursor``; return the ids this was done to.
+
+        100 ids at most. Nothing happens when the run stands elsewhere than ``run`` says, or has to wait.
+        """
+        args = (caller, run.reason, run.until_ms, run.id, run.cursor, cursor)
+        return list(self._once(run.action, *args, *job_ids))
 
     def cancel(self, job_id: str, *, lane: str, caller: str, reason: str = "") -> bool:
         """Delete a ready or delayed job; return False when it is in flight, dead or not there."""
-        return bool(self._once("cancel", job_id, caller, reason, lane=lane))
+        return self.try_to_cancel(job_id, lane=lane, caller=caller, reason=reason) is None
+
+    def try_to_cancel(self, job_id: str, *, lane: str, caller: str, reason: str = "") -> Refusal | None:
+        """Delete a ready or delayed job and return None; or return why nothing was changed."""
+        state, *worker = self._once("cancel", job_id, caller, reason, lane=lane)
+        return None if state == "done" else Refusal(state=state, worker="".join(worker))
 
     def pause(self, lane: str, *, caller: str, reason: str, lasts_s: float | None = None) -> None:
         """Let the picker skip a lane, for ``lasts_s`` or until it is resumed. Raises InvalidLane."""

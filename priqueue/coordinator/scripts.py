@@ -31,9 +31,22 @@ from priqueue import clock
 from priqueue.coordinator.keys import Keys
 from priqueue.exceptions import PriqueueError, QueueFull, QueueUnavailable
 
-_PRELUDE = ("basics", "events", "duties", "checks", "leases", "letters", "picker", "answers", "refusals", "limits")
-# Jobs that come in are what is refused at the memory limit; everything else has to go on there.
-_REFUSED_AT_OOM = ("admit", "enqueue")
+_PRELUDE = (
+    "basics",
+    "events",
+    "duties",
+    "checks",
+    "leases",
+    "letters",
+    "picker",
+    "histograms",
+    "answers",
+    "refusals",
+    "limits",
+    "runs",
+)
+#: what takes jobs in is refused at the server's memory limit; all else runs there, so that the queue drains
+_TAKES_IN = ("admit", "enqueue", "replace")
 # A server that is busy, loading, without its master, without replicas or with a full disk, or whose scripts are being
 # flushed: in a moment the same call may succeed.
 # The client has classes for some of these, and takes the word off their message; the others keep it.
@@ -64,7 +77,7 @@ def source(name: str, with_header: bool) -> str:
     """
     folder = resources.files("priqueue.coordinator") / "lua"
     parts = [*(folder / "prelude" / f"{part}.lua" for part in _PRELUDE), folder / f"{name}.lua"]
-    flags = "" if name in _REFUSED_AT_OOM else " flags=allow-oom"
+    flags = "" if name in _TAKES_IN else " flags=allow-oom"
     header = f"#!lua{flags}\n" if with_header else ""
     return header + "".join(part.read_text(encoding="utf-8") for part in parts)
 

@@ -15,6 +15,8 @@ from django.core import signing
 from django.http import HttpResponse, HttpResponseRedirect
 from django.utils.crypto import get_random_string
 
+from priqueue.coordinator import INTENDED
+from priqueue.views.noting import note, try_to_note
 from priqueue.views.visit import Crumb, Visit
 
 _SALT = "priqueue.form"
@@ -49,6 +51,8 @@ class Question:
     form: forms.Form
     crumbs: Sequence[Crumb] = ()
     danger: bool = False
+    #: what it is done to, for the audit log, where the address does not name it; None for what notes by itself
+    about: str | None = ""
     template: str = "confirm.html"
     more: Mapping[str, Any] = field(default_factory=dict)
 
@@ -75,8 +79,13 @@ def confirmed(visit: Visit, question: Question, act: Callable[[dict[str, Any]], 
         earlier = visit.desk.forms.begin(_key(token))
     if earlier is not None:
         return _again(visit, question, earlier)
+    reason = question.form.cleaned_data["reason"]
+    if question.about is not None:
+        note(visit, INTENDED, about=question.about, reason=reason)
     outcome = act(question.form.cleaned_data)
     visit.desk.forms.finish(_key(token), json.dumps(asdict(outcome)))
+    if question.about is not None:
+        try_to_note(visit, outcome.text, about=question.about, reason=reason)
     return _told(visit, outcome)
 
 

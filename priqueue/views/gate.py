@@ -1,24 +1,22 @@
 """Gate: who may come in, what happens to those who may not, and what a page says when the queue does not answer."""
 
-import logging
 from typing import Any
 
 from django.http import HttpResponse, HttpResponseNotAllowed
+from django.http.response import HttpResponseBase
 
-from priqueue import callers
-from priqueue.coordinator.operations import DENIED, Note
+from priqueue.coordinator import DENIED
 from priqueue.exceptions import PriqueueError
+from priqueue.views.noting import try_to_note
 from priqueue.views.routes import Route
 from priqueue.views.visit import PERMISSIONS, Visit
 
-_log = logging.getLogger(__name__)
 
-
-def answer(visit: Visit, route: Route, parts: dict[str, Any]) -> HttpResponse:
+def answer(visit: Visit, route: Route, parts: dict[str, Any]) -> HttpResponseBase:
     """Return what a route answers to a visit: its page, a refusal, or that the queue is away."""
-    missing = next((needed for needed in ("view_queue", route.permission) if not visit.may(needed)), None)
+    missing = next((needed for needed in route.permissions if not visit.may(needed)), None)
     if missing:
-        _note(visit, route, missing)
+        try_to_note(visit, DENIED, about=visit.request.path, reason=f"needs priqueue.{missing}")
         return refusal(visit, missing)
     if visit.request.method not in route.methods:
         return HttpResponseNotAllowed(route.methods)
@@ -26,20 +24,6 @@ def answer(visit: Visit, route: Route, parts: dict[str, Any]) -> HttpResponse:
         return route.view(visit, **parts)
     except PriqueueError as error:
         return unavailable(visit, str(error))
-
-
-def _note(visit: Visit, route: Route, missing: str) -> None:
-    """Leave an audit event of the try. A queue that does not answer is no reason to keep somebody waiting for a no."""
-    acting = callers.acting()
-    note = Note(
-        action=route.action, caller=acting.caller, outcome=DENIED, input=visit.request.path,
-        reason=f"needs priqueue.{missing}", correlation_id=acting.correlation_id,
-    )  # fmt: skip
-    try:
-        with visit.desk.breaker.trying():
-            visit.desk.coordinator.note(note)
-    except PriqueueError as error:
-        _log.warning("denied %s to %s, and could not note it: %s", visit.request.path, acting.caller, error)
 
 
 def refusal(visit: Visit, codename: str) -> HttpResponse:

@@ -45,7 +45,8 @@ class PauseForm(ReasonForm):
         """Return how long, from now on; None is until it is resumed. Only of a form that is valid."""
         end = self.cleaned_data["end"]
         if end == _UNTIL:
-            return max(1.0, (self.cleaned_data["until"] - now()).total_seconds())
+            until: datetime = self.cleaned_data["until"]
+            return max(1.0, (until - now()).total_seconds())
         return None if end == _OPEN else float(end)
 
 
@@ -90,7 +91,7 @@ def pause(visit: Visit, lane: str) -> HttpResponse:
         end = "until somebody resumes it"
         if lasts_s is not None:
             end = f"until {_local(now() + timedelta(seconds=lasts_s))}"
-        return Outcome(f"{lane} is paused {end}: {said['reason']}", question.back)
+        return Outcome(f"Lane {lane} is paused {end}: {said['reason']}", question.back)
 
     return confirmed(visit, question, act)
 
@@ -114,8 +115,8 @@ def resume(visit: Visit, lane: str) -> HttpResponse:
 
     def act(said: dict[str, Any]) -> Outcome:
         if operations.resume(lane, said["reason"]):
-            return Outcome(f"{lane} is resumed: {said['reason']}", question.back)
-        return Outcome(f"{lane} was not paused any more. Nothing was changed.", question.back, "warning")
+            return Outcome(f"Lane {lane} is resumed: {said['reason']}", question.back)
+        return Outcome(f"Lane {lane} was not paused any more. Nothing was changed.", question.back, "warning")
 
     return confirmed(visit, question, act)
 

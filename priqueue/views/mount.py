@@ -40,7 +40,7 @@ class Mount(ABC):
         # By their own name, also in a project without our middleware.
         correlation_id = callers.acting().correlation_id or jobs.new_id()
         with callers.acting_as(caller_of(request), correlation_id=correlation_id):
-            response = answer(Visit(request, self), route, parts)
+            response = answer(Visit(request, self, route.action, parts), route, parts)
             if isinstance(response, TemplateResponse):
                 response.render()
         response["Cache-Control"] = "no-store"
@@ -97,7 +97,7 @@ class AdminMount(Mount):
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
         """Return what the admin's own templates want to know."""
-        request.current_app = self._site.name  # type: ignore[attr-defined]
+        request.current_app = self._site.name
         return dict(self._site.each_context(request))
 
     def _view(self, route: Route) -> Any:
@@ -105,4 +105,4 @@ class AdminMount(Mount):
         def view(request: HttpRequest, **parts: Any) -> HttpResponseBase:
             return self.respond(request, route, parts)
 
-        return self._site.admin_view(view)
+        return self._site.admin_view(view, cacheable=True)  # "no-store" says it already

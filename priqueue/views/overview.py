@@ -50,7 +50,7 @@ def overview(visit: Visit) -> HttpResponse:
             },
         },
     }  # fmt: skip
-    return visit.render("overview.html", "Priqueue", context, status=503 if not look or look.why_not else 200)
+    return visit.render("overview.html", "Priqueue", context)
 
 
 def data(visit: Visit) -> HttpResponse:
@@ -62,13 +62,13 @@ def data(visit: Visit) -> HttpResponse:
     since_ms = _whole_number(visit.request.GET.get("since", ""))
     points = [_wired(point, look.settings.lane_names) for point in _points(visit, look, since_ms)]
     body = {"parts": {name: _part(visit, name, look) for name in PARTS}, "points": points}
-    response = JsonResponse(body)
-    tag = f'"{blake2b(response.content, digest_size=12).hexdigest()}"'
+    answer: HttpResponse = JsonResponse(body)
+    tag = f'"{blake2b(answer.content, digest_size=12).hexdigest()}"'
     if visit.request.headers.get("If-None-Match") == tag:
-        response = HttpResponseNotModified()
-    response["ETag"] = tag
-    response["Priqueue-As-Of"] = str(look.snapshot.at_ms)
-    return response
+        answer = HttpResponseNotModified()
+    answer["ETag"] = tag
+    answer["Priqueue-As-Of"] = str(look.snapshot.at_ms)
+    return answer
 
 
 def _board(look: Look | None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from priqueue import health, wiring
 from priqueue.clock import monotonic_s
 from priqueue.conf import Settings
-from priqueue.coordinator import Coordinator, Letters
+from priqueue.coordinator import Coordinator, Runs
 from priqueue.coordinator.forms import Forms
 from priqueue.coordinator.overview import Overview, Snapshot
 from priqueue.coordinator.queued import Lanes
@@ -75,7 +75,7 @@ class Desk:
         source = (coordinator.client, self.settings, coordinator.clock)
         self.coordinator = Coordinator(*source)
         self.overview, self.lanes = Overview(*source), Lanes(*source)
-        self.letters, self.forms = Letters(*source), Forms(*source)
+        self.letters, self.forms = Runs(*source), Forms(*source)
         self.breaker = Breaker()
         self._last: Snapshot | None = None
 

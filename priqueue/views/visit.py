@@ -1,14 +1,14 @@
 """Visit: one request to a page: who came, what they may do, and how the answer is drawn."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import django
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.urls import NoReverseMatch
 
 from priqueue.coordinator.overview import Snapshot
 from priqueue.exceptions import ConfigurationError, QueueUnavailable
@@ -32,6 +32,10 @@ class Visit:
 
     request: HttpRequest
     mount: "Mount"
+    #: what it is about, in the audit log's words
+    action: str = "view"
+    #: what the address names: a job, a lane, a worker
+    parts: Mapping[str, str] = field(default_factory=dict)
 
     def may(self, codename: str) -> bool:
         """Return whether the visitor has one of our permissions."""
@@ -51,11 +55,9 @@ class Visit:
         kind, _, name = what.partition(":")
         if kind == "lane":
             return self.url("lane", lane=name)
-        page = {"workers": "workers", "dead": "letters"}.get(kind)
-        try:
-            return self.url(page) if page else f"{self.home}#{kind}" if kind else self.home
-        except NoReverseMatch:
-            return self.home
+        if kind == "dead":
+            return self.url("letters") + (f"?{urlencode({'cause': name})}" if name else "")
+        return self.url("workers") if kind == "workers" else f"{self.home}#{kind}" if kind else self.home
 
     @property
     def desk(self) -> Desk:
@@ -85,9 +87,15 @@ class Visit:
         }  # fmt: skip
 
     def render(
-        self, template: str, title: str, context: Mapping[str, Any], *, crumbs: Sequence[Crumb] = (), status: int = 200
-    ) -> HttpResponse:
-        """Return a page in the frame of the mount. ``crumbs``: labels and addresses between overview and page."""
+        self, template: str, title: str, context: Mapping[str, Any], *, crumbs: Sequence[Crumb] = (), status: int = 200,
+        of_queue: bool = True,
+    ) -> HttpResponse:  # fmt: skip
+        """Return a page in the frame of the mount. ``crumbs``: labels and addresses between overview and page.
+
+        One that is not ``of_queue`` goes on without Redis.
+        """
+        if of_queue and status == 200 and self.may("view_queue") and (self.look is None or self.look.why_not):
+            status = 503  # whatever it shows, it is not what it would show
         home = [("Priqueue", self.home)] if self.may("view_queue") and self.request.path != self.home else []
         whole = {
             **self.mount.context(self.request), **self.context(),

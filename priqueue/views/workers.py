@@ -45,7 +45,7 @@ def drain(visit: Visit, worker: str) -> HttpResponse:
 
     def act(said: dict[str, Any]) -> Outcome:
         if operations.drain(worker, said["reason"]):
-            return Outcome(f"{worker} was asked to drain: {said['reason']}", back)
-        return Outcome(f"{worker} is not registered any more. Nothing was changed.", back, "warning")
+            return Outcome(f"Worker {worker} was asked to drain: {said['reason']}", back)
+        return Outcome(f"Worker {worker} is not registered any more. Nothing was changed.", back, "warning")
 
     return confirmed(visit, question, act)

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 import priqueue
 from priqueue.audit import pages
 from priqueue.audit.pages import ACTIONS
-from tests.support.auditing import rows
+from tests.support.auditing import by_force, rows
 from tests.support.databases import ALIAS
 from tests.support.reviewing import LIST, client_of, ids, keep, link, staff, with_admin
 
@@ -31,8 +31,8 @@ def _admin(db: None, audit_database: str) -> Iterator[None]:
 
 @pytest.fixture
 def reader() -> Client:
-    """The browser of somebody who may read the log."""
-    return client_of(staff("reader", VIEW))
+    """The browser of somebody who may read the log, and payloads."""
+    return client_of(staff("reader", VIEW, "view_payload"))
 
 
 # ── who may ──
@@ -172,6 +172,86 @@ def test_the_actions_to_choose_from_are_those_of_the_scripts_and_of_notes() -> N
 
     noted = {"view", "export"}  # that are no transition
     assert set(ACTIONS) == emitted | noted | {"archive"}
+
+
+# ── payloads are for those who may see them ──
+
+TOLD = [
+    {"action": "enqueue", "input": '{"card": "4242"}'},
+    {"action": "bury", "reason": "shop.CardDeclined: card 4242", "outcome": "dead"},
+    {"action": "retry", "reason": "ValueError: 4242", "outcome": "delayed"},
+    {"action": "purge", "input": "3 letters: lane=low", "outcome": "intended", "job": ""},
+]
+
+
+@pytest.mark.parametrize("path", ["", "1/change/", "2/change/", "3/change/", "export/csv/", "export/jsonl/"])
+def test_without_the_right_to_see_payloads_nothing_that_quotes_one_is_shown(path: str, reader: Client) -> None:
+    keep(*TOLD)
+    other = client_of(staff("other", VIEW))
+
+    def said(client: Client) -> str:
+        page = client.get(LIST + path)
+        return (b"".join(page) if page.streaming else page.content).decode()
+
+    assert "4242" in said(reader)
+    assert "4242" not in said(other)
+    if path in ("", "2/change/", "export/csv/"):
+        assert "shop.CardDeclined" in said(other)
+    if path in ("", "export/csv/"):
+        assert "3 letters: lane=low" in said(other)
+
+
+# ── what was intended, and what came of it ──
+
+NO_JOB = {"job": "", "lane": "", "handler": ""}
+ACT = {"action": "purge", "caller": "user:1", "input": "2 letters", "reason": "old", **NO_JOB}
+INTENT, OUTCOME = (ACT | {"correlation_id": "act", "outcome": outcome} for outcome in ("intended", "purged 2"))
+DONE = ACT | {"job": "a", "handler": "h", "input": "", "correlation_id": "r", "outcome": "gone"}
+
+
+@pytest.mark.parametrize("query", ["", "correlation_id=act", "action=purge"])
+def test_an_outcome_stands_in_one_row_with_its_intent(query: str, reader: Client) -> None:
+    keep(INTENT, DONE, OUTCOME)
+
+    page = reader.get(f"{LIST}?{query}")
+
+    assert 1 not in ids(page)
+    assert 3 in ids(page)
+    assert f'intended <a href="{LIST}1/change/">1970-01-01 00:00:01.000</a>' in page.content.decode()
+    assert "no outcome here" not in page.content.decode()
+
+
+def test_an_intent_without_an_outcome_is_marked(reader: Client) -> None:
+    keep(INTENT | {"correlation_id": "other"}, DONE, OUTCOME)
+
+    page = reader.get(LIST)
+
+    assert ids(page) == [3, 2, 1]
+    assert page.content.decode().count("no outcome here") == 1
+
+
+def test_an_act_that_was_stopped_and_gone_on_with_has_both_its_pairs(reader: Client) -> None:
+    keep(INTENT, OUTCOME | {"outcome": "stopped: purged 1 of 2"}, INTENT, OUTCOME | {"outcome": "done: purged 2 of 2"})
+
+    page = reader.get(LIST)
+
+    assert ids(page) == [4, 2]
+    assert "no outcome here" not in page.content.decode()
+
+
+# ── a database that is away ──
+
+
+@pytest.mark.parametrize("path", ["", "1/change/", "export/csv/", "export/jsonl/"])
+def test_a_database_that_is_away_is_said_to_be_and_the_rest_of_the_admin_goes_on(path: str, reader: Client) -> None:
+    keep({})
+    by_force("ALTER TABLE priqueue_auditevent RENAME TO elsewhere")
+
+    page = reader.get(LIST + path)
+
+    assert page.status_code == 503
+    assert "Audit log unavailable" in page.content.decode()
+    assert "How many events wait in Redis is not known either." in page.content.decode()
 
 
 # ── page by page ──

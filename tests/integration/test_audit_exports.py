@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db
 def reader(db: None, audit_database: str) -> Iterator[Client]:
     """The browser of somebody who may read the log."""
     with with_admin():
-        yield client_of(staff("reader", "view_auditevent"))
+        yield client_of(staff("reader", "view_auditevent", "view_payload"))
 
 
 def text_of(response: Any) -> str:

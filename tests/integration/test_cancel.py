@@ -3,6 +3,7 @@
 import pytest
 
 from priqueue import PriqueueError
+from priqueue.coordinator import Refusal
 from tests.support.queues import FAILURE, HANDLER, START_MS, Queue
 
 
@@ -113,3 +114,18 @@ def test_a_foreign_value_at_the_lane_is_an_error_and_the_job_stays(queue: Queue)
         _cancel(queue, job.id)
 
     assert queue.everything() == before
+
+
+def test_who_came_too_late_hears_who_holds_the_job(queue: Queue) -> None:
+    (claim,) = queue.claimed(worker_id="web1:311:x")
+    (dead,) = queue.buried()
+
+    def refused(job_id: str) -> Refusal | None:
+        return queue.coordinator.try_to_cancel(job_id, lane="default", caller="user:1")
+
+    assert refused(claim.job.id) == Refusal(state="in flight", worker="web1:311:x")
+    assert refused(dead.id) == Refusal(state="dead")
+    assert refused("nowhere") == Refusal(state="gone")
+    (ready,) = queue.enqueue()
+    assert refused(ready.id) is None
+    assert refused(ready.id) == Refusal(state="gone")

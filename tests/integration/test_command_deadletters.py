@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from redis import Redis
 
-from priqueue import wiring
+from priqueue import dead_letters, wiring
 from priqueue.coordinator import Coordinator
 from priqueue.jobs import Failure
 from tests.support.queues import Queue, test_settings
@@ -83,7 +83,7 @@ def test_letters_come_as_lines_of_json(queue: Queue) -> None:
     assert documents(deadletters("list", "--json")) == [
         {
             "id": job_id, "handler": NOTE, "lane": "low", "cause": CAUSE, "caller": "user:1",
-            "buried_at": "2027-01-15T08:00:00+00:00",
+            "buried_at": "2027-01-15T08:00:00+00:00", "replaced_by": "",
         }
     ]  # fmt: skip
 
@@ -303,3 +303,32 @@ def test_what_is_not_clear_is_refused_before_anything_is_done(
 def test_a_queue_that_is_away_is_one_clear_line() -> None:
     with wiring.override(Coordinator(Redis(port=1), test_settings())):
         assert refusal("list").startswith("the queue did not answer")
+
+
+# ── causes, and edited copies ──
+
+
+def test_causes_are_counted_the_most_frequent_first(queue: Queue) -> None:
+    bury(queue, 2)
+    bury(queue, failure=Failure(error="KeyError"))
+
+    assert deadletters("causes") == f"letters  cause\n      2  {CAUSE}\n      1  KeyError {NOTE}\n"
+    assert documents(deadletters("causes", "--json")) == [
+        {"cause": CAUSE, "letters": 2}, {"cause": f"KeyError {NOTE}", "letters": 1}
+    ]  # fmt: skip
+
+
+def test_no_causes_are_said_to_be_none() -> None:
+    assert deadletters("causes") == "no letters\n"
+
+
+def test_a_replaced_letter_says_so_in_a_list_and_by_itself_and_cannot_be_requeued(queue: Queue) -> None:
+    (job_id,) = bury(queue)
+    dead_letters.replace(job_id, {"n": 2}, reason="a typo", caller="user:1", copy_id="copy")
+
+    assert deadletters("list").splitlines()[0].endswith("replaced by")
+    assert deadletters("list").splitlines()[1].endswith("  copy")
+    assert "replaced by: copy" in deadletters("show", job_id)
+    assert documents(deadletters("show", "--json", job_id))[0]["replaced_by"] == "copy"
+    assert "replaced" in refusal("requeue", job_id, "--reason", "x", "--yes")
+    assert queue.places() == {job_id: "dead", "copy": "ready"}

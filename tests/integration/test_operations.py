@@ -7,7 +7,8 @@ import pytest
 from django.dispatch import Signal
 
 from priqueue import InvalidDelay, InvalidLane, callers, events, operations, wiring
-from priqueue.coordinator.inspection import Pause
+from priqueue.coordinator import Refusal
+from priqueue.coordinator.stats import Pause
 from priqueue.exceptions import WorkerDraining
 from priqueue.jobs import from_ms
 from tests.support.queues import START_MS, Queue, test_settings
@@ -112,3 +113,30 @@ def test_a_worker_that_is_asked_to_drain_hears_of_it(queue: Queue) -> None:
 
 def test_a_worker_that_is_not_there_cannot_be_drained(queue: Queue) -> None:
     assert operations.drain("nobody", "deploy") is False
+
+
+def test_a_cancelled_job_is_gone_with_who_and_why(queue: Queue) -> None:
+    (job,) = queue.enqueue(lane="low", delay_ms=5_000)
+
+    assert operations.cancel(job.id, " changed my mind ") is None
+
+    assert queue.places() == {}
+    assert (queue.event()["caller"], queue.event()["reason"]) == ("user:7", "changed my mind")
+
+
+def test_a_cancel_that_came_too_late_says_who_holds_the_job(queue: Queue) -> None:
+    (claim,) = queue.claimed()
+
+    assert operations.cancel(claim.job.id, "why") == Refusal(state="in flight", worker="worker")
+    assert operations.cancel("nobody", "why") == Refusal(state="gone")
+
+    assert queue.places() == {claim.job.id: "in flight"}
+
+
+def test_a_cancel_without_a_reason_is_refused(queue: Queue) -> None:
+    (job,) = queue.enqueue()
+
+    with pytest.raises(ValueError, match="reason"):
+        operations.cancel(job.id, " ")
+
+    assert queue.places() == {job.id: "ready"}

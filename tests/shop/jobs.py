@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import logging
 import os
 import re
 import signal
@@ -31,6 +32,12 @@ def note(n: int = 0) -> None:
 @priqueue.job(api=True)
 def open_note(n: int = 0, text: str = "", when: datetime | None = None) -> None:
     """Do nothing, for whoever may ask for it over HTTP."""
+
+
+@priqueue.job
+def write_log(text: str) -> None:
+    """Write a text into the log."""
+    logging.getLogger("tests.shop").info("it says %s", text)
 
 
 @priqueue.job

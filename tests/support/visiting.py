@@ -40,7 +40,7 @@ def visitor(*codenames: str, **options: Any) -> Client:
 
 def token(page: Any) -> str:
     """Return the token of the form on a confirmation page."""
-    return re.search(r'name="token" value="([^"]+)"', page.content.decode())[1]
+    return html.unescape(re.search(r'name="token" value="([^"]+)"', page.content.decode())[1])
 
 
 def sent(client: Client, address: str, **fields: str) -> Any:

@@ -13,7 +13,7 @@ def _all(keys: Keys) -> list[str]:
     """Return a key of every kind."""
     return [
         *keys.fixed, *keys.of_lanes(["high", "low"]), keys.trail("id"), keys.cause("ValueError {odd}"),
-        keys.series(1), keys.wake_ticker, keys.limit("user:{1}"), keys.once("user:{1}", "a:b"),
+        keys.series(1), keys.run("id"), keys.wake_ticker, keys.limit("user:{1}"), keys.once("user:{1}", "a:b"),
     ]  # fmt: skip
 
 

@@ -201,3 +201,28 @@ def test_the_example_file_explains_every_name_the_settings_read_and_no_other() -
 @pytest.mark.parametrize("line", (ROOT / ".env.example").read_text().splitlines())
 def test_the_example_file_sets_nothing_by_itself(line: str) -> None:
     assert not line or line.startswith("#")
+
+
+LOG = r"""
+import django, logging
+django.setup()
+logging.getLogger("priqueue").warning("half\u202e\nforged", extra={"job_id": "j1"})
+"""
+
+
+def test_in_production_a_record_is_one_json_object_a_line(tmp_path: Path) -> None:
+    result = run_python("-c", LOG, data=tmp_path, REDIS_URL="redis://127.0.0.1:1/0")
+
+    (line,) = result.stderr.splitlines()
+    document = json.loads(line)
+    assert document.items() >= {"level": "WARNING", "logger": "priqueue", "job_id": "j1"}.items()
+    assert (document["message"], line.isascii()) == ("half\u202e\nforged", True)
+    assert re.match(r"\d{4}-\d\d-\d\dT", document["timestamp"])
+
+
+@pytest.mark.parametrize("env", [{"LOG_FORMAT": "line", "REDIS_URL": "redis://127.0.0.1:1/0"}, {}])
+def test_in_a_trial_or_when_asked_for_a_record_is_a_line_for_people(tmp_path: Path, env: dict[str, str]) -> None:
+    result = run_python("-c", LOG, data=tmp_path, **env)
+
+    (line,) = result.stderr.splitlines()
+    assert line.endswith("WARNING priqueue half\\u202e\\x0aforged [job j1]")

@@ -1,4 +1,4 @@
-"""deadletters: list, show, requeue and purge what is kept for a person."""
+"""deadletters: list, count, show, requeue and purge what is kept for a person."""
 
 import argparse
 import json
@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from priqueue import dead_letters, wiring
+from priqueue import dead_letters, records, wiring
 from priqueue.management import choice, letters
 from priqueue.management.options import whole
 from priqueue.management.progress import Progress
@@ -19,6 +19,7 @@ _SHOWN = 50
 _CHANGES = {"requeue": dead_letters.requeue, "purge": dead_letters.purge}
 _ABOUT = {
     "list": "list letters, the newest first",
+    "causes": "count letters by cause, the most frequent first",
     "show": "show letters with their payload and the trail of their attempts",
     "requeue": "give jobs all attempts again, at the tails of their lanes, the oldest letter first",
     "purge": "delete jobs for good",
@@ -35,6 +36,9 @@ class Command(BaseCommand):
         actions = parser.add_subparsers(dest="action", required=True, metavar=" | ".join(_ABOUT))
         for action, about in _ABOUT.items():
             declared = actions.add_parser(action, help=about, description=about)
+            if action == "causes":
+                declared.add_argument("--json", action="store_true", help="print lines of JSON")
+                continue
             if action != "list":
                 declared.add_argument("ids", nargs="*", metavar="ID", help="the letters; or a filter instead")
             choice.add_filter(declared)
@@ -48,7 +52,7 @@ class Command(BaseCommand):
     def handle(self, **options: Any) -> None:
         """Check what is asked for, then do it."""
         action = options["action"]
-        if action != "list":
+        if action not in ("list", "causes"):
             choice.check_choice(options)
         if action in _CHANGES:
             choice.check_change(options)
@@ -57,6 +61,8 @@ class Command(BaseCommand):
                 self._change(action, options)
             elif action == "show":
                 self._show(options)
+            elif action == "causes":
+                self._causes(options)
             else:
                 self._list(options)
 
@@ -65,14 +71,22 @@ class Command(BaseCommand):
         found = list(islice(dead_letters.scan(choice.wanted(options)), limit + 1))
         if options["json"]:
             for letter in found[:limit]:
-                self.stdout.write(letters.line(letter))
+                self.stdout.write(records.line(letter))
             return
         self.stdout.write(letters.listed(found[:limit]))
         if len(found) > limit:
             self.stdout.write(f"and older ones: --limit shows more than {limit}")
 
+    def _causes(self, options: dict[str, Any]) -> None:
+        found = dead_letters.causes()
+        if options["json"]:
+            for cause, number in found.items():
+                self.stdout.write(json.dumps({"cause": cause, "letters": number}))
+        else:
+            self.stdout.write(letters.caused(found))
+
     def _show(self, options: dict[str, Any]) -> None:
-        show = letters.opened_line if options["json"] else letters.opened_text
+        show = records.opened_line if options["json"] else letters.opened_text
         missing = []
         for job_id in choice.selected(options).ids:
             opened = dead_letters.read(job_id)
@@ -95,7 +109,8 @@ class Command(BaseCommand):
         else:
             self.stdout.write(f"{action}: done for {done:,} of {number:,} letters")
         if done < number and options["ids"]:
-            raise CommandError(f"{number - done:,} of the ids are of no dead letter")
+            or_replaced = ", or of one that was replaced" if action == "requeue" else ""
+            raise CommandError(f"{number - done:,} of the ids are of no dead letter{or_replaced}")
 
     def _agreed(self, question: str) -> bool:
         self.stderr.write(f"{question} [y/N] ", style_func=str, ending="")

@@ -46,6 +46,12 @@ window.priqueue = window.priqueue || {};
     return [1, 2, 2.5, 5, 10].map((step) => step * power).find((step) => step >= value * 0.999);
   }
 
+  // Where an axis has its marks, as parts of its length: at round numbers.
+  function steps(top) {
+    const lead = top / 10 ** Math.floor(Math.log10(top) + 1e-9), number = lead > 2.2 ? 5 : 4;
+    return Array.from({length: number + 1}, (_, at) => at / number);
+  }
+
   function merged(points) {
     const rows = new Map();
     for (const point of points) {
@@ -133,8 +139,8 @@ window.priqueue = window.priqueue || {};
         scales: {x: {time: true, range: () => this.xRange()}, y: {range: (_, __, max) => [0, this.yTop(max)]}},
         axes: [
           {...axis, size: 24, space: 40, incrs: this.rangeS > 1200 ? [600, 1200] : [180, 300, 600], values: (_, at) => at.map((s) => clock(s))},
-          {...axis, size: 48, space: 28, splits: (_, __, min, max) => [0, 1, 2, 3, 4].map((step) => min + (max - min) * step / 4),
-            values: (_, at) => at.map((value) => this.axisWord(value, at[at.length - 1]))},
+          {...axis, size: 48, space: 28, splits: (_, __, min, max) => steps(max).map((step) => min + (max - min) * step),
+            values: (_, at) => at.map((value) => this.axisWord(value))},
         ],
         series: [{}, ...lines.map((label, at) => ({
           label, stroke: this.shape.alone ? style("--pq-line") : color(at), dash: this.shape.alone ? [] : DASHES[at % DASHES.length],
@@ -164,9 +170,9 @@ window.priqueue = window.priqueue || {};
       return this.kind === "errors" ? Math.min(1, nice(Math.max(most, 0.01))) : nice(Math.max(most, 1));
     }
 
-    axisWord(value, top) {
-      if (this.kind === "throughput") return top < 4 ? value.toFixed(1) : Math.round(value).toLocaleString("en-US");
-      return top <= 0.04 ? `${(value * 100).toFixed(1)} %` : `${Math.round(value * 100)} %`;
+    axisWord(value) {
+      const short = (number) => Number(number.toPrecision(3)).toLocaleString("en-US");
+      return this.kind === "throughput" ? short(value) : `${short(value * 100)} %`;
     }
 
     tint(plot) {
@@ -189,6 +195,10 @@ window.priqueue = window.priqueue || {};
       ctx.beginPath(); ctx.moveTo(left, y); ctx.lineTo(left + width, y); ctx.stroke();
       ctx.font = `${11 * ratio}px ${getComputedStyle(document.body).fontFamily}`;
       ctx.textAlign = "right"; ctx.textBaseline = "bottom";
+      ctx.setLineDash([]);
+      ctx.strokeStyle = style("--body-bg") || "#fff";
+      ctx.lineWidth = 4 * ratio;
+      ctx.strokeText(`SLO ${this.shape.word(this.slo)}${this.shape.unit}`, left + width - 2 * ratio, y - 2 * ratio);
       ctx.fillText(`SLO ${this.shape.word(this.slo)}${this.shape.unit}`, left + width - 2 * ratio, y - 2 * ratio);
       ctx.restore();
     }
@@ -235,7 +245,9 @@ window.priqueue = window.priqueue || {};
       while (this.slo && breached < values.length && bad(values[values.length - 1 - breached])) breached += 1;
       this.section.querySelector("[data-breach]").textContent = breached > 1 ? `for ${Math.round(breached * POINT_S / 60) || 1} min` : "";
       const known = this.points.filter((point) => point.s);
-      this.empty.textContent = known.length < 2 ? "Collecting: a point comes every half minute." : "";
+      const away = document.querySelector("[data-board]").classList.contains("pq-stale");
+      const why = away ? "Nothing is known while Redis does not answer." : "Collecting: a point comes every half minute.";
+      this.empty.textContent = known.length < 2 ? why : "";
       this.section.querySelector("[data-gaps]").textContent = this.gaps(known);
       this.plotBox.setAttribute("aria-label", `${this.kind}: a chart of the last hour; the button Table shows its numbers`);
       this.fillTable();

@@ -20,3 +20,12 @@
     });
   }, 1000);
 })();
+
+// The key "/" goes to the field that finds a job.
+document.addEventListener("keydown", (event) => {
+  const field = document.querySelector("[data-find]");
+  if (event.key !== "/" || !field || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.closest("input, textarea, select, [contenteditable]")) return;
+  event.preventDefault();
+  field.focus();
+});

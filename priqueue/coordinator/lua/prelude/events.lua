@@ -9,9 +9,11 @@ local asked = {user = true, key = true, command = true}
 local function is_audited(caller)
   return audited == 'all' or audited == 'callers' and asked[string.match(caller, '^(%l+):')]
 end
+local begun = false
 local function emit(action, caller, id, lane, event)
   if not is_audited(caller) then return end
-  if call('EXISTS', audit) == 0 then call('SET', epoch, table.concat(call('TIME'), '-')) end
+  if not begun and call('EXISTS', audit) == 0 then call('SET', epoch, table.concat(call('TIME'), '-')) end
+  begun = true
   local head = event.head or {}
   call('XADD', audit, '*', 'action', action, 'caller', caller, 'job', id, 'handler', head.handler or '', 'lane', lane,
     'input', event.input or '', 'outcome', event.outcome or '', 'reason', event.reason or '',

@@ -1,0 +1,157 @@
+"""Order: the dead letters in the order in which they were buried, read in bounded stretches from any place.
+
+``dead`` followed by ``kept`` is the order, newest first. An entry may be a hole, left by a requeue or a purge; of
+several with one id the newest is the letter, and ``holes`` says how many others there are. Places are counted from the
+oldest end: new letters do not shift them. A trim does, so a mark knows its letter as well: where that is not found at
+its place, the place is looked for by time.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any, NamedTuple
+
+from priqueue.coordinator.inspection import Inspector
+
+BATCH = 1000
+LAST = 2**53
+_PROBES, _PROBE = 32, 8
+# The server's clock may have been set back by a little, and a trim may come between the steps of a search.
+_MARGIN = BATCH
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place in the order, and the time and the id of the letter there."""
+
+    place: int
+    ms: int
+    id: str
+
+
+class Entry(NamedTuple):
+    """One entry of the order. A hole has no record; one that is ``doubled`` may stand for a newer one of its id."""
+
+    place: int
+    id: str
+    record: dict[str, Any] | None
+    doubled: bool = False
+    #: when the letter was buried
+    ms: int = 0
+
+
+class Order(Inspector):
+    """Reads the order of all letters, or of those of one cause, which has an index of its own."""
+
+    def below(self, cause: str | None, place: int) -> list[Entry]:
+        """Return the entries before a place, or before the end, newest first, a batch at most."""
+        return self._entries(cause, None, place)
+
+    def above(self, cause: str | None, place: int) -> list[Entry]:
+        """Return the entries from a place on, newest first, a batch at most."""
+        return self._entries(cause, place, place + BATCH)
+
+    def behind(self, cause: str | None, mark: Mark) -> tuple[int, bool]:
+        """Return the place after a mark, and whether the letter of the mark was found there."""
+        if cause is not None:
+            key = self.keys.cause(cause)
+            rank, older = self._read(("ZRANK", key, mark.id), ("ZCOUNT", key, "-inf", f"({mark.ms}"))
+            return (int(older), False) if rank is None else (int(rank) + 1, True)
+        if self._ids(cause, mark.place, mark.place + 1)[1] == [mark.id]:
+            return mark.place + 1, True
+        return self.since(cause, mark.ms), False
+
+    def since(self, cause: str | None, ms: int) -> int:
+        """Return a place before which all was buried before a time; not always the last such place."""
+        if cause is not None:
+            return int(self._read(("ZCOUNT", self.keys.cause(cause), "-inf", f"({ms}"))[0])
+        return max(0, self._search(ms)[0] - _MARGIN)
+
+    def until(self, cause: str | None, ms: int) -> int:
+        """Return a place from which on all was buried after a time; not always the first such place."""
+        if cause is not None:
+            return int(self._read(("ZCOUNT", self.keys.cause(cause), "-inf", ms))[0])
+        return self._search(ms + 1)[1] + _MARGIN
+
+    def _search(self, ms: int) -> tuple[int, int]:
+        """Return two places between which is the first letter that was buried at a time or later."""
+        low, high = 0, sum(self._read(("LLEN", self.keys.dead), ("LLEN", self.keys.kept)))
+        while high - low > BATCH:
+            narrower = self._narrowed(low, high, ms)
+            if narrower == (low, high):
+                break
+            low, high = narrower
+        return low, high
+
+    def _narrowed(self, low: int, high: int, ms: int) -> tuple[int, int]:
+        places = range(low, high, max(1, (high - low) // _PROBES))
+        older, newer = low, high
+        for place, found_ms in zip(places, self._times(places), strict=True):
+            if found_ms is not None and found_ms >= ms:
+                return older, min(newer, place + _PROBE)
+            if found_ms is not None:
+                older = place
+        return older, newer
+
+    def _times(self, places: Sequence[int]) -> list[int | None]:
+        """Return for each place when what stands there, or next to it, was buried; None among holes alone."""
+        newer, older = self._read(("LLEN", self.keys.dead), ("LLEN", self.keys.kept))
+        parts = [self._parts(place, min(place + _PROBE, newer + older), older) for place in places]
+        found = iter(self._read(*(command for commands in parts for command in commands)))
+        ids = [[job_id for _ in commands for job_id in next(found)] for commands in parts]
+        together = [job_id for some in ids for job_id in some]
+        records = iter(self._read(("HMGET", self.keys.letters, *together))[0] if together else ())
+        return [_earliest([next(records) for _ in some]) for some in ids]
+
+    def _entries(self, cause: str | None, start: int | None, end: int) -> list[Entry]:
+        first, ids = self._ids(cause, start, end)
+        if not ids:
+            return []
+        # Only where letters left: an index of one cause has no older entries at all.
+        asks = cause is None and self._read(("HLEN", self.keys.holes))[0] > 0
+        records, *older = self._read(
+            ("HMGET", self.keys.letters, *ids), *((("HMGET", self.keys.holes, *ids),) if asks else ())
+        )
+        places = range(first + len(ids) - 1, first - 1, -1)
+        others = older[0] if asks else repeat(None, len(ids))
+        return [_entry(*each) for each in zip(places, ids, records, others, strict=True)]
+
+    def _ids(self, cause: str | None, start: int | None, end: int) -> tuple[int, list[str]]:
+        """Return the first place and the ids from there to the end, newest first, as far as there are any.
+
+        Without a start it is a batch.
+        """
+        if cause is not None:
+            key = self.keys.cause(cause)
+            end = min(end, self._read(("ZCARD", key))[0])
+            start = max(0, end - BATCH) if start is None else start
+            return start, self._read(("ZRANGE", key, start, end - 1))[0][::-1] if end else []
+        while True:
+            newer, older = self._read(("LLEN", self.keys.dead), ("LLEN", self.keys.kept))
+            last = min(end, newer + older)
+            first = max(0, last - BATCH) if start is None else start
+            older_now, *parts = self._read(("LLEN", self.keys.kept), *self._parts(first, last, older))
+            if older_now == older:  # no trim came between
+                return first, [job_id for part in parts for job_id in part]
+
+    def _parts(self, start: int, end: int, older: int) -> list[tuple[Any, ...]]:
+        """Return what reads these places, newest first, where the ``older`` oldest entries are those of ``kept``."""
+        commands: list[tuple[Any, ...]] = []
+        if end > max(older, start):
+            commands.append(("LRANGE", self.keys.dead, older - end, -1 - max(0, start - older)))
+        if start < min(end, older):
+            commands.append(("LRANGE", self.keys.kept, -min(end, older), -1 - start))
+        return commands
+
+
+def _entry(place: int, job_id: str, record: str | None, others: str | None) -> Entry:
+    if record is None:
+        return Entry(place, job_id, None)
+    found = json.loads(record)
+    return Entry(place, job_id, found, others is not None, int(found["buried_at_ms"]))
+
+
+def _earliest(records: Sequence[str | None]) -> int | None:
+    """Return the earliest time: an entry that stands for a newer one of its id tells too late a time."""
+    return min((int(json.loads(record)["buried_at_ms"]) for record in records if record), default=None)

@@ -1,0 +1,129 @@
+"""Tending: to requeue or purge letters: one, those that were selected, or all that match a filter."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.http import HttpResponse
+
+from priqueue import dead_letters
+from priqueue.coordinator.letters import Letter
+from priqueue.dead_letters import Selection
+from priqueue.views import bulk
+from priqueue.views.confirming import Outcome, Question, ReasonForm, confirmed
+from priqueue.views.visit import Visit
+from priqueue.words import amount, short_id
+
+_MOST = 100
+_SAMPLES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What is done to letters, and how it is told."""
+
+    verb: str
+    past: str
+    do: Callable[..., int]
+    facts: Sequence[str]
+    danger: bool
+
+
+REQUEUE = Deed(
+    "requeue", "Requeued", dead_letters.requeue, [
+        "Each goes to the end of its lane, with a fresh count of attempts.",
+        "It may repeat what its attempts already did.",
+        "This is not undone, but each can be cancelled while it waits.",
+    ], danger=False,
+)  # fmt: skip
+PURGE = Deed(
+    "purge", "Purged", dead_letters.purge, [
+        "Payloads and traces are removed for good. This cannot be undone.", "The rows of the audit log stay.",
+    ], danger=True,
+)  # fmt: skip
+
+
+class ChosenForm(ReasonForm):
+    """Why, and when the letters were looked at: what is buried later is left alone."""
+
+    until_ms = forms.IntegerField(widget=forms.HiddenInput, min_value=0, max_value=2**53)
+
+    def clean_until_ms(self) -> int:
+        """Return it; a time to come would mean letters that nobody has seen."""
+        return min(int(self.cleaned_data["until_ms"]), int(self.initial["until_ms"]))
+
+
+def requeue(visit: Visit, job: str | None = None) -> HttpResponse:
+    """Requeue one letter, those selected, or all that match."""
+    return _tend(visit, REQUEUE, job)
+
+
+def purge(visit: Visit, job: str | None = None) -> HttpResponse:
+    """Purge one letter, those selected, or all that match."""
+    return _tend(visit, PURGE, job)
+
+
+def _tend(visit: Visit, deed: Deed, job: str | None) -> HttpResponse:
+    ids = [job] if job else list(dict.fromkeys(visit.request.GET.getlist("id")))[: _MOST + 1]
+    if not ids:
+        return bulk.matching(visit, deed.verb, deed.facts)
+    if len(ids) > _MOST:
+        context = {"why": f"At most {_MOST} letters can be selected. Use a filter for more."}
+        return visit.render("letters_refused.html", "Too many selected", context, status=400)
+    return _chosen(visit, deed, ids, one=bool(job))
+
+
+def _chosen(visit: Visit, deed: Deed, ids: Sequence[str], *, one: bool) -> HttpResponse:
+    with visit.desk.breaker.trying():
+        now_ms, letters = visit.desk.letters.now_ms(), visit.desk.letters.among(ids)
+    fit = [letter for letter in letters if deed is PURGE or not letter.replaced_by]
+    form = ChosenForm(visit.request.POST or None, initial={"until_ms": now_ms})
+    back = visit.url("letters")
+    here = visit.url("letter", job=ids[0]) if one else back
+    sent = visit.request.method == "POST"
+    if not fit and not sent:
+        context = {"why": _why_none(letters), "letters": letters}
+        return visit.render("letters_refused.html", f"Nothing to {deed.verb}", context, status=409)
+    question = Question(
+        title=f"{deed.verb.capitalize()} {amount(len(fit), 'dead letter')}?",
+        facts=[*_left_out(ids, letters, fit), *deed.facts],
+        button=f"{deed.verb.capitalize()} {amount(len(fit), 'letter')}", back=here, form=form, danger=deed.danger,
+        about="" if one else f"{amount(len(ids), 'letter')}: {', '.join(ids)}",
+        template="tend.html", crumbs=_crumbs(visit, ids[0] if one else ""),
+        more={"samples": fit[:_SAMPLES], "more_samples": max(0, len(fit) - _SAMPLES)},
+    )  # fmt: skip
+
+    def act(said: dict[str, Any]) -> Outcome:
+        done = deed.do(Selection(ids=list(ids), until_ms=said["until_ms"]), reason=said["reason"])
+        text = f"{deed.past} {amount(done, 'letter')}: {said['reason']}."
+        if done < len(ids):
+            text = f"{deed.past} {done:,} of {amount(len(ids), 'letter')}. {_not_done(len(ids) - done)}"
+        return Outcome(text, back, "success" if done == len(ids) else "warning" if done else "error")
+
+    return confirmed(visit, question, act)
+
+
+def _not_done(number: int) -> str:
+    gone = "was gone, replaced, or buried anew" if number == 1 else "were gone, replaced, or buried anew"
+    return f"{amount(number, 'other')} {gone} meanwhile, and left alone."
+
+
+def _why_none(letters: Sequence[Letter]) -> str:
+    if not letters:
+        return "None of these is a dead letter any more. Somebody else was faster."
+    return "An edited copy was enqueued in place of each of these. Requeued, both would run."
+
+
+def _left_out(ids: Sequence[str], letters: Sequence[Letter], fit: Sequence[Letter]) -> list[str]:
+    gone, replaced = len(ids) - len(letters), len(letters) - len(fit)
+    went, copied = amount(gone, "letter is", "letters are"), amount(replaced, "letter was", "letters were")
+    return [
+        *([f"{went} gone meanwhile, and left out."] if gone else []),
+        *([f"{copied} replaced by edited copies, and left out."] if replaced else []),
+    ]
+
+
+def _crumbs(visit: Visit, job: str) -> list[tuple[str, str]]:
+    listed = [("Dead letters", visit.url("letters"))]
+    return [*listed, (short_id(job), visit.url("letter", job=job))] if job else listed
