@@ -10,27 +10,25 @@ import ctypes
 import json
 import os
 import signal
+import socket
 import sys
 import threading
 from collections import deque
 from collections.abc import Iterable
-from multiprocessing.connection import Connection
 from typing import Any
 
 import django
 
-from priqueue import wiring
+from priqueue import orders, wiring
 from priqueue.executor import Outcome, Verdict
 from priqueue.jobs import Claim, Failure, Job, from_ms, to_ms
 from priqueue.runner import Key, Runner, key_of
 
 _PR_SET_PDEATHSIG = 1
 
-
-def pack(message: object) -> bytes:
-    """Return a message as it goes between parent and child."""
-    # ASCII: text that has no UTF-8, such as half of a surrogate pair, gets through as well.
-    return json.dumps(message, separators=(",", ":")).encode()
+# What writes it may have been corrupted by a handler: unlike orders, it must not be able to crash who reads it.
+# ASCII: text that has no UTF-8, such as half of a surrogate pair, gets through as well.
+_JSON = json.JSONEncoder(separators=(",", ":"))
 
 
 def encode_claim(claim: Claim) -> tuple[Any, ...]:
@@ -73,10 +71,10 @@ def decode_outcome(values: tuple[Any, ...], claim: Claim) -> Outcome:
 
 
 class Outbox:
-    """Sends messages from many threads. Who comes while another sends leaves its message to be sent along."""
+    """Sends messages from many threads, in lines. Who comes while another sends leaves its message to be sent along."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, to: socket.socket) -> None:
+        self._to = to
         self._waiting: deque[tuple[str, Any]] = deque()
         self._sending = threading.Lock()
 
@@ -87,7 +85,7 @@ class Outbox:
             try:
                 batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
                 if batch:
-                    self._connection.send_bytes(pack(batch))
+                    self._to.sendall(f"{_JSON.encode(batch)}\n".encode())
             finally:
                 self._sending.release()
 
@@ -99,13 +97,13 @@ def main(descriptor: int, parent: int, threads: int) -> None:
         # They are for the parent, which drains. A handler, not SIG_IGN: programs that a job starts would inherit that.
         signal.signal(number, lambda *_: None)
     django.setup()
-    connection = Connection(descriptor)
     # What a handler starts may outlive this process: it must not hold the line open, so that nobody hears of the end.
     os.set_inheritable(descriptor, False)
-    os.register_at_fork(after_in_child=connection.close)
+    parent_socket = socket.socket(fileno=descriptor)
+    os.register_at_fork(after_in_child=lambda: _hang_up(parent_socket))
     if sys.stdout is not None:
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # this process may end at any moment
-    outbox = Outbox(connection)
+    outbox = Outbox(parent_socket)
     runner = Runner(
         threads, wiring.settings(),
         finished=lambda outcome: outbox.put("done", encode_outcome(outcome)),
@@ -113,9 +111,9 @@ def main(descriptor: int, parent: int, threads: int) -> None:
     )  # fmt: skip
     runner.start()
     outbox.put("ready")
-    with contextlib.suppress(EOFError, OSError):
-        while True:
-            _heed(runner, json.loads(connection.recv_bytes()))
+    with contextlib.suppress(OSError), parent_socket.makefile("rb", orders.BUFFER_BYTES) as stream:
+        for given in orders.read(stream):
+            _heed(runner, given)
     # At once: what still runs here has no parent left that would settle it.
     os._exit(0)
 
@@ -128,6 +126,11 @@ def _heed(runner: Runner, messages: Iterable[tuple[str, Any]]) -> None:
             runner.interrupt(_key(value))
         else:
             runner.lose(_key(value))
+
+
+def _hang_up(line: socket.socket) -> None:
+    if line.fileno() >= 0:  # else this process was forked from one that did so already
+        os.close(line.detach())  # ``close`` would wait until nobody reads from it
 
 
 def _key(value: Iterable[str]) -> Key:

@@ -7,20 +7,20 @@ debuggers: it cannot. Both take the same orders and answer by the same messages.
 import contextlib
 import json
 import os
-import queue
 import signal
 import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from multiprocessing.connection import Connection
+from itertools import takewhile
 from typing import Any, Protocol
 
-from priqueue.child import decode_outcome, encode_claim, pack
+from priqueue.child import decode_outcome, encode_claim
 from priqueue.conf import Settings
 from priqueue.executor import Outcome
 from priqueue.jobs import Claim
+from priqueue.orders import BUFFER_BYTES, Orders
 from priqueue.runner import Key, Runner, key_of
 
 _START = "import sys; sys.path[:] = {path!r}; from priqueue.child import main; main({descriptor}, {parent}, {threads})"
@@ -36,7 +36,10 @@ class Place(Protocol):
     taken: int
 
     def submit(self, claim: Claim) -> None:
-        """Run a claim."""
+        """Take a claim, to run it at the next ``send`` or before."""
+
+    def send(self) -> None:
+        """Run what it took."""
 
     def interrupt(self, key: Key) -> None:
         """Ask a run to stop."""
@@ -75,6 +78,9 @@ class Here:
         self.taken += 1
         self._runner.submit(claim)
 
+    def send(self) -> None:
+        """Do nothing: it runs already."""
+
     def interrupt(self, key: Key) -> None:
         """Ask a run to stop."""
         self._runner.interrupt(key)
@@ -105,35 +111,38 @@ class Child:
         self.taken = 0
         self._tell = tell
         self._socket, theirs = socket.socketpair()
-        self._connection = Connection(os.dup(self._socket.fileno()))
         code = _START.format(path=sys.path, descriptor=theirs.fileno(), parent=os.getpid(), threads=size)
         # A group of its own: Ctrl-C on a terminal is for the worker, which drains.
         self.process = subprocess.Popen(  # noqa: S603 (our own interpreter and our own code)
             [sys.executable, "-c", code], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, process_group=0
         )
         theirs.close()
-        self._orders: queue.SimpleQueue[tuple[str, Any] | None] = queue.SimpleQueue()
+        self._orders = Orders(self._socket, f"orders-{self.process.pid}")
         self._reader = threading.Thread(target=self._read, name=f"child-{self.process.pid}", daemon=True)
         self._reader.start()
-        threading.Thread(target=self._write, name=f"orders-{self.process.pid}", daemon=True).start()
 
     def submit(self, claim: Claim) -> None:
-        """Run a claim."""
+        """Take a claim, to run it at the next ``send`` or before."""
         self.runs[key_of(claim)] = claim
         self.taken += 1
-        self._orders.put(("run", encode_claim(claim)))
+        self._orders.hold("run", encode_claim(claim))
+
+    def send(self) -> None:
+        """Run what it took: all claims of a turn go to the process in one piece."""
+        self._orders.send()
 
     def interrupt(self, key: Key) -> None:
         """Ask a run to stop."""
-        self._orders.put(("interrupt", key))
+        self._orders.send(("interrupt", key))
 
     def lose(self, key: Key) -> None:
         """Tell a run that its lease is lost."""
-        self._orders.put(("lose", key))
+        self._orders.send(("lose", key))
 
     def dismiss(self) -> None:
         """Let an empty child end."""
-        self._orders.put(None)
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
 
     def kill(self) -> None:
         """End the process now, and with its runs the programs that they started; it is told "gone" afterwards."""
@@ -153,37 +162,19 @@ class Child:
 
     def _read(self) -> None:
         try:
-            while True:
-                for what, value in json.loads(self._connection.recv_bytes()):
-                    self._tell(self, what, self._read_value(what, value))
-        except (EOFError, OSError):
+            with self._socket.makefile("rb", BUFFER_BYTES) as stream:
+                # A line without an end is all that it got out before it died.
+                for line in takewhile(lambda line: line.endswith(b"\n"), stream):
+                    for what, value in json.loads(line):
+                        self._tell(self, what, self._read_value(what, value))
+        except OSError:
             pass
         finally:  # whatever ended this thread, a child that nobody hears must not go on
             self.kill()
             self.process.wait()
-            self._orders.put(None)
             self._tell(self, "gone", None)
 
     def _read_value(self, what: str, value: Any) -> Outcome | Key | None:
         if what == "done":
             return decode_outcome(value, self.runs[tuple(value[0])])
         return tuple(value) if what == "interrupted" else None
-
-    def _write(self) -> None:
-        """Send orders from a thread of its own: a child that does not read must not hold up the claim loop."""
-        with contextlib.suppress(OSError):
-            while orders := self._next_orders():
-                self._connection.send_bytes(pack(orders))
-            self._socket.shutdown(socket.SHUT_WR)
-
-    def _next_orders(self) -> list[tuple[str, Any]]:
-        """Return all orders that wait, after waiting for one; none when the child is dismissed."""
-        orders = []
-        order = self._orders.get()
-        while order is not None:
-            orders.append(order)
-            if self._orders.empty():
-                return orders
-            order = self._orders.get()
-        self._orders.put(None)  # dismissed: seen again by the next call, once these are sent
-        return orders if orders else []

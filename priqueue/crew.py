@@ -56,6 +56,11 @@ class Crew:
         """Return somebody who is ready and has nothing to do."""
         return next((place for place in self.members if not place.runs and self._room_of(place)), None)
 
+    def send(self) -> None:
+        """Let everybody run what was placed there."""
+        for place in self.members:
+            place.send()
+
     def keep_up(self, extra: int) -> None:
         """Start who is missing, with ``extra`` beyond the usual number; let go who has done its share, once empty."""
         if not self._processes:

@@ -118,6 +118,7 @@ class Pool:
             else:
                 self._place(run, place)
         self._place_suspects()
+        self._crew.send()
 
     def take(self) -> list[Outcome]:
         """Return the outcomes that came in since the last call. Their slots stay occupied until ``vacate``."""
@@ -126,6 +127,7 @@ class Pool:
             self._heed(*self._messages.get_nowait())
         self._watch_the_time()
         self._place_suspects()
+        self._crew.send()
         if not self._closing:
             self._crew.keep_up(self._extra())
         outcomes, self._outcomes = self._outcomes, []

@@ -7,6 +7,7 @@ import json
 import math
 import uuid
 from collections.abc import Callable, Iterator
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -16,8 +17,8 @@ from django.utils.safestring import mark_safe
 from redis import Redis
 
 import priqueue
-from priqueue import wiring
-from priqueue.child import decode_claim, encode_claim, pack
+from priqueue import orders, wiring
+from priqueue.child import decode_claim, encode_claim
 from priqueue.exceptions import InvalidPayload
 from priqueue.handlers import Handler, loads_strict
 from priqueue.jobs import Claim, Job
@@ -99,7 +100,7 @@ class Life:
 
     def claimed(self) -> Claim:
         (claim,) = self.queue.coordinator.pull("worker")
-        in_the_child = decode_claim(json.loads(pack(encode_claim(claim))))
+        in_the_child = decode_claim(next(orders.read(BytesIO(orders.pack(encode_claim(claim))))))
         self.seen += [claim.job.payload_text(), in_the_child.job.payload_text()]
         return claim
 

@@ -25,6 +25,16 @@ def test_an_ack_touches_no_other_job(queue: Queue) -> None:
     assert queue.state() == queue.expected(held, ready={"default": [waiting.id]})
 
 
+def test_a_lease_that_is_named_twice_in_a_call_ends_once(queue: Queue) -> None:
+    done, held = queue.claimed(number=2)
+
+    turn = queue.coordinator.turn("worker", 0, [done, done])
+
+    assert turn.lost == [done]
+    assert queue.state() == queue.expected(held)
+    assert queue.counters()["acked:default"] == 1
+
+
 def test_it_leaves_an_event_and_is_counted(queue: Queue) -> None:
     (claim,) = queue.claimed(lane="low", correlation_id="request-7")
 

@@ -31,6 +31,9 @@ class Played:
         self.taken += 1
         self.orders.append(f"run {claim.job.id}")
 
+    def send(self) -> None:
+        pass
+
     def interrupt(self, key: Key) -> None:
         self.orders.append(f"interrupt {key[0]}")
 

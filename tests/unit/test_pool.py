@@ -30,6 +30,9 @@ class Child:
     def submit(self, claim: Claim) -> None:
         self.runs[key_of(claim)] = claim
 
+    def send(self) -> None:
+        pass
+
     def interrupt(self, key: Any) -> None:
         self.told.append("interrupt")
         if self.hears:

@@ -11,8 +11,9 @@ if string.match(given, '^%S+') == claim_id then
   for id in string.gmatch(given, ' (%S+)') do
     local lease = lease_of(id)
     if lease and lease.token == claim_id then
+      local _, _, suspect = attempts_of(id)
       answer[#answer + 1] = {id, call('HGET', jobs, id), lease.lane, lease.attempt, lease.crashes,
-        text(lease.deadline), text(lease.deadline - lease_ms), is_suspect(id)}
+        text(lease.deadline), text(lease.deadline - lease_ms), suspect}
     end
   end
   return answer
@@ -21,7 +22,7 @@ record = cjson.decode(record)
 if record.drain then return {'draining'} end
 for _, key in ipairs({letters, picker, claims, heartbeats}) do call('HLEN', key) end -- as checks.lua does
 local room = math.min(tonumber(ARGV[7]), record.concurrency - tonumber(call('HGET', slots, worker) or 0))
-local pool, ids, ghosts = pool_of(record.lanes, ARGV[9]), {}, 0
+local pool, ids, leases, ghosts = pool_of(record.lanes, ARGV[9]), {}, {}, 0
 if room <= 0 then answer[1] = 'full' end
 while #ids < room and ghosts < 1000 do
   local lane, full = pick(pool)
@@ -29,30 +30,30 @@ while #ids < room and ghosts < 1000 do
   local id = call('LPOP', lane.list)
   lane.length = lane.length - 1
   local envelope = call('HGET', jobs, id)
-  if not envelope or call('HEXISTS', inflight, id) + call('HEXISTS', letters, id) > 0 then -- not ready: the pick goes back
+  if not envelope or leases[id] or call('HEXISTS', inflight, id) + call('HEXISTS', letters, id) > 0 then
+    -- It is not ready: the pick goes back.
     ghosts, lane.credit = ghosts + 1, lane.credit + 1
     count('ghosts', lane.name)
   else
-    local failures, crashes = string.match(call('HGET', attempts, id) or '', '^(%d+) (%d+)')
-    local lease = {id = id, worker = worker, token = claim_id, lane = lane.name,
-      attempt = (failures or 0) + 1, crashes = (crashes or 0) + 0}
-    local ready_since = take_since(id)
-    write_lease(lease, now + lease_ms)
-    if audited == 'all' then
-      emit('claim', 'worker:' .. worker, id, lane.name, {head = head_of(envelope), outcome = 'in flight'})
-    end
+    local failures, crashes, suspect = attempts_of(id)
+    leases[id] = {worker = worker, token = claim_id, lane = lane.name, attempt = failures + 1, crashes = crashes}
     count('picks', lane.name)
     if full then count('picks_full', lane.name) end
     table.insert(ids, id)
-    answer[#answer + 1] = {id, envelope, lane.name, lease.attempt, lease.crashes, text(now + lease_ms), ready_since,
-      is_suspect(id)}
+    answer[#answer + 1] = {id, envelope, lane.name, failures + 1, crashes, text(now + lease_ms),
+      take_since(id, lane.name), suspect}
   end
 end
 announce(pool)
 if #ids > 0 then
   write_credits(pool)
+  write_leases(leases, now + lease_ms)
   call('HINCRBY', slots, worker, #ids)
   call('HSET', claims, worker, claim_id .. ' ' .. table.concat(ids, ' '))
+  for at = 2, audited == 'all' and #answer or 0 do
+    local id, envelope, lane = unpack(answer[at], 1, 3)
+    emit('claim', 'worker:' .. worker, id, lane, {head = head_of(envelope), outcome = 'in flight'})
+  end
 end
 call('HSET', heartbeats, worker, text(now))
 write_counts()

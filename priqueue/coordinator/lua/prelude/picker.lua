@@ -1,5 +1,5 @@
 -- picker: the rule of picker.py over the lanes of one worker's pool; tests hold the two together.
--- Output: none; pool_of, pick, write_credits, announce, is_suspect and take_since, for claim.lua
+-- Output: none; pool_of, pick, write_credits, announce and attempts_of, for claim.lua
 local function pool_of(wanted, weights)
   local pool = {name = table.concat(wanted, ','), lanes = {}}
   local is_wanted, weight_of = {}, string.gmatch(weights, '%d+')
@@ -42,11 +42,7 @@ local function announce(pool) -- where there is more, the next waiting worker sh
     if lane.length > 0 then wake_lane(lane.name) end
   end
 end
-local function is_suspect(id) -- an "s" after the numbers: a process died of it, and of it alone
-  return string.find(call('HGET', attempts, id) or '', 's') and 1 or 0
-end
-local function take_since(id)
-  local ready_since = call('HGET', since, id) or ''
-  call('HDEL', since, id)
-  return ready_since
+local function attempts_of(id) -- failures, crashes, and 1 for an "s" after them: a process died of it, and of it alone
+  local failures, crashes, mark = string.match(call('HGET', attempts, id) or '', '^(%d+) (%d+) ?(s?)')
+  return tonumber(failures or 0), tonumber(crashes or 0), mark == 's' and 1 or 0
 end

@@ -1,0 +1,81 @@
+"""Orders: what a parent tells a child, on its way. A child that does not read holds nobody up.
+
+Orders that belong together are sent together, straight from the thread that gives them: no other thread has to wake up
+for that. Only what the socket does not take at once is sent by a thread, which ends when it has caught up.
+"""
+
+import marshal
+import selectors
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from io import IOBase
+from typing import Any
+
+Order = tuple[str, Any]
+
+#: enough for what a turn brings to many slots, so that it is read at once
+BUFFER_BYTES = 65_536
+_LENGTH = struct.Struct("!I")
+
+
+def pack(orders: Any) -> bytes:
+    """Return plain values as they travel between two of the same interpreter."""
+    body = marshal.dumps(orders)
+    return _LENGTH.pack(len(body)) + body
+
+
+def read(stream: IOBase) -> Iterator[Any]:
+    """Return all that comes by a stream until its other end is closed."""
+    while len(head := stream.read(_LENGTH.size)) == _LENGTH.size:
+        (length,) = _LENGTH.unpack(head)
+        if len(body := stream.read(length)) < length:
+            return
+        yield marshal.loads(body)  # noqa: S302 (written by the parent, which runs no handler)
+
+
+class Orders:
+    """Sends orders by a socket. For any thread."""
+
+    def __init__(self, to: socket.socket, name: str) -> None:
+        self._to = to
+        self._name = name
+        self._lock = threading.Lock()
+        self._held: list[Order] = []
+        self._unsent = b""
+        self._behind = False  # a thread is at it, and nobody else sends, so that the order is kept
+
+    def hold(self, what: str, value: object) -> None:
+        """Keep an order, to be sent with the next."""
+        with self._lock:
+            self._held.append((what, value))
+
+    def send(self, *orders: Order) -> None:
+        """Send what is held, and these."""
+        with self._lock:
+            if not (self._held or orders):
+                return
+            self._unsent += pack([*self._held, *orders])
+            self._held.clear()
+            if not self._behind and not self._sent_all():
+                self._behind = True
+                threading.Thread(target=self._catch_up, name=self._name, daemon=True).start()
+
+    def _sent_all(self) -> bool:
+        """Send what the socket takes now; return whether nothing is left. Who is gone is sent no more."""
+        try:
+            self._unsent = self._unsent[self._to.send(self._unsent, socket.MSG_DONTWAIT) :]
+        except BlockingIOError:
+            return False
+        except OSError:
+            self._unsent = b""
+        return not self._unsent
+
+    def _catch_up(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._to, selectors.EVENT_WRITE)
+            while self._behind:
+                selector.select()
+                with self._lock:
+                    self._behind = not self._sent_all()
