@@ -2,16 +2,20 @@
 #   make demo [ARGS=--once]   make test   make lint   make format   make types   make clean
 #   make screenshots: every page of the queue, into docs/screenshots/; needs a Chromium
 #   make chaos [TABLE=FILE]: every fault of docs/reliability.md, done on purpose; the table of figures goes to the file
+#   make bench [PEERS=1] [SCALE=0.1] [INTO=docs/performance.md]: the table of docs/performance.md; PEERS=1 puts other queues beside
+#   make growth [SCALE=0.01] [INTO=docs/performance.md]: how cost grows with jobs and workers
 # PYTHON=… chooses the Python (3.11 or newer), VENV=… the environment's folder, ARGS=… goes to the demo or to pytest.
 
 PYTHON ?= python3
 VENV ?= .venv
 TABLE ?= build/chaos.md
+SCALE ?= 1
+MEASURED := --scale $(SCALE) $(if $(INTO),--into $(INTO)) $(ARGS)
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE ?= 1
 
-.PHONY: demo test chaos screenshots lint format types clean
+.PHONY: demo test chaos bench growth screenshots lint format types clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.for-demo
@@ -22,6 +26,12 @@ test: lint types
 
 chaos: $(VENV)/.for-dev
 	$(BIN)/python -m pytest tests/faults tests/field -m '' --table $(TABLE) $(ARGS)
+
+bench: $(VENV)/.for-$(if $(PEERS),peers,dev)
+	$(BIN)/python -m tests.benchmarks $(if $(PEERS),--peers) $(MEASURED)
+
+growth: $(VENV)/.for-dev
+	$(BIN)/python -m tests.benchmarks.growth $(MEASURED)
 
 screenshots: $(VENV)/.for-dev
 	$(BIN)/python -m pytest tests/browser/screenshots.py $(ARGS)
@@ -47,6 +57,10 @@ $(VENV)/.for-demo: pyproject.toml $(VENV)/.made
 
 $(VENV)/.for-dev: pyproject.toml $(VENV)/.made
 	$(PIP) --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.for-peers: pyproject.toml $(VENV)/.made
+	$(PIP) --editable '.[dev,bench]'
 	@touch $@
 
 $(VENV)/.made:

@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path
 
+from priqueue import key_admin as key_admin
 from priqueue.audit import privacy
 from priqueue.models import AuditEvent, DeadLetter, Queue
 from priqueue.views import review
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     _Admin = admin.ModelAdmin[AuditEvent]
 else:
     _Admin = admin.ModelAdmin
+
 
 class _Pages(admin.ModelAdmin):  # type: ignore[type-arg]
     """An entry in the admin's index that leads to pages of ours. There are no rows behind it."""

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 from django.core import checks
 from django.utils.module_loading import autodiscover_modules
 
-from priqueue import logs
+from priqueue.logs import listener
 
 
 class PriqueueConfig(AppConfig):
@@ -21,5 +21,5 @@ class PriqueueConfig(AppConfig):
         for check in (ours.check_configuration, ours.check_handlers, ours.check_audit):
             checks.register(check, "priqueue")
         checks.register(ours.check_audit_database, "priqueue", checks.Tags.database)
-        logs.connect()
+        listener.connect()
         autodiscover_modules("jobs")

@@ -54,6 +54,11 @@ def acting() -> Acting:
     return Acting(check_word("caller", current.who()), "", current.correlation_id)
 
 
+def correlation_id() -> str:
+    """Return the correlation id of what happens here, "" without one. Asks nobody who acts."""
+    return _acting.get().correlation_id
+
+
 @contextmanager
 def acting_as(caller: str, *, reason: str = "", correlation_id: str = "") -> Iterator[None]:
     """Name the caller, and the reason, of everything that happens inside the block.

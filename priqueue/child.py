@@ -8,6 +8,7 @@ once, in the middle of a handler too.
 import contextlib
 import ctypes
 import json
+import marshal
 import os
 import signal
 import sys
@@ -27,10 +28,16 @@ from priqueue.runner import Key, Runner, key_of
 _PR_SET_PDEATHSIG = 1
 
 
-def pack(message: object) -> bytes:
-    """Return a message as it goes between parent and child."""
-    # ASCII: text that has no UTF-8, such as half of a surrogate pair, gets through as well.
-    return json.dumps(message, separators=(",", ":")).encode()
+#: How orders travel: between two of the same interpreter, and written by the parent, which runs no handler.
+pack_orders, unpack_orders = marshal.dumps, marshal.loads
+# How outcomes travel: what writes them may have been corrupted by a handler, so it must not be able to crash the reader.
+# ASCII: text that has no UTF-8, such as half of a surrogate pair, gets through as well.
+_OUTCOMES = json.JSONEncoder(separators=(",", ":"))
+
+
+def pack_outcomes(outcomes: object) -> bytes:
+    """Return what a child tells, as it goes to its parent."""
+    return _OUTCOMES.encode(outcomes).encode()
 
 
 def encode_claim(claim: Claim) -> tuple[Any, ...]:
@@ -87,7 +94,7 @@ class Outbox:
             try:
                 batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
                 if batch:
-                    self._connection.send_bytes(pack(batch))
+                    self._connection.send_bytes(pack_outcomes(batch))
             finally:
                 self._sending.release()
 
@@ -115,7 +122,7 @@ def main(descriptor: int, parent: int, threads: int) -> None:
     outbox.put("ready")
     with contextlib.suppress(EOFError, OSError):
         while True:
-            _heed(runner, json.loads(connection.recv_bytes()))
+            _heed(runner, unpack_orders(connection.recv_bytes()))
     # At once: what still runs here has no parent left that would settle it.
     os._exit(0)
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
-from priqueue.child import decode_outcome, encode_claim, pack
+from priqueue.child import decode_outcome, encode_claim, pack_orders
 from priqueue.conf import Settings
 from priqueue.executor import Outcome
 from priqueue.jobs import Claim
@@ -173,7 +173,7 @@ class Child:
         """Send orders from a thread of its own: a child that does not read must not hold up the claim loop."""
         with contextlib.suppress(OSError):
             while orders := self._next_orders():
-                self._connection.send_bytes(pack(orders))
+                self._connection.send_bytes(pack_orders(orders))
             self._socket.shutdown(socket.SHUT_WR)
 
     def _next_orders(self) -> list[tuple[str, Any]]:

@@ -13,9 +13,9 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 
-from priqueue import callers, events, handlers, wiring
-from priqueue.coordinator.inspection import Stats
-from priqueue.exceptions import InvalidLane, PriqueueError, UnknownHandler
+from priqueue import callers, events, handlers, limits, wiring
+from priqueue.coordinator.stats import Stats
+from priqueue.exceptions import InvalidLane, NotHandedOver, PriqueueError, QueueFull, UnknownHandler
 from priqueue.handlers import AnyHandler, Handler
 from priqueue.jobs import Job, JobStatus, due, now
 
@@ -41,9 +41,11 @@ def enqueue(
     reaches the queue when the transaction on ``database`` commits; ``on_commit=False`` pushes it at once.
 
     Raises UnknownHandler, InvalidPayload, PayloadTooLarge, InvalidLane, InvalidDelay and InvalidCaller, before
-    anything is written; QueueFull and QueueUnavailable only when it is pushed at once.
+    anything is written; RateLimited, and QueueFull for MAX_READY, where such limits are set; QueueFull for the memory
+    limit and QueueUnavailable when it is pushed at once, or when a limit is set that cannot be asked about.
     """
     job = prepare(handler, {} if payload is None else payload, lane, (delay, run_at), (caller, correlation_id))
+    admit([job])
     _hand_over([job], on_commit, database)
     return job
 
@@ -61,11 +63,12 @@ def enqueue_many(
 ) -> list[Job]:
     """Accept many jobs in their order, each a handler and a payload, and return them; options as for ``enqueue``.
 
-    All are validated before the first is written. They travel in few round trips; one that breaks off says in
-    ``job_id`` from which job on they may be missing.
+    All are validated, and admitted by the limits or refused together, before the first is written. They travel in few
+    round trips; one that breaks off says in ``job_id`` from which job on they may be missing.
     """
     when, who = (delay, run_at), (caller, correlation_id)
     made = [prepare(handler, payload, lane, when, who) for handler, payload in jobs]
+    admit(made)
     _hand_over(made, on_commit, database)
     return made
 
@@ -127,6 +130,16 @@ def prepare(
     )
 
 
+def admit(jobs: Sequence[Job]) -> None:
+    """Check that jobs of one caller may come in. It costs a round trip where a limit is set, else nothing.
+
+    Raises RateLimited, and QueueFull where MAX_READY is reached.
+    """
+    coordinator = wiring.coordinator()
+    if jobs:
+        coordinator.admit(jobs, limits.rule_for(jobs[0].caller, coordinator.settings.rate_limit))
+
+
 def _handler(handler: object) -> AnyHandler:
     if isinstance(handler, Handler):
         return handler
@@ -165,6 +178,9 @@ def push_after_commit(job: Job) -> None:
         _push([job])
     except PriqueueError as error:
         events.send(events.push_failed, job=job, error=error)
+        if isinstance(error, NotHandedOver):
+            # A queue that is full counts all the same; one that is away would only be waited for once more.
+            wiring.coordinator().owe("failed_pushes", job.lane, at_once=isinstance(error, QueueFull))
 
 
 handlers.bind(enqueue)

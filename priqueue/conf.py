@@ -20,6 +20,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, FilePath, TypeAdapter, 
 
 from priqueue.exceptions import ConfigurationError
 from priqueue.lanes import Lane
+from priqueue.limits import Policy, most_ready
 
 _URL = regex(r"(rediss?|unix)://[^\s#]+")
 _SOCKET = regex(r"/[^@]+")
@@ -29,7 +30,7 @@ _MALFORMED = (
     " the password ('#' is %23) or give it as PASSWORD"
 )
 _EXAMPLE = '"URL": "redis://127.0.0.1:6379/0"'
-_SECRET = {"url", "username", "password", "sentinel", "signing_keys"}
+_SECRET = {"url", "username", "password", "sentinel", "signing_keys", "metrics_token"}
 _WAITS_S = {"high": 1, "default": 30, "low": 300}
 
 
@@ -75,15 +76,6 @@ def _keys(keys: Any) -> tuple[bytes, ...]:
     if not isinstance(keys, list | tuple) or not all(isinstance(key, str | bytes) and key for key in keys):
         raise ValueError("not a list of keys; use texts or bytes that are not empty")
     return tuple(_key(key) for key in keys)
-
-
-def _only(only: object, why: str) -> BeforeValidator:
-    def refuse(value: Any) -> Any:
-        if type(value) is not type(only) or value != only:
-            raise ValueError(f"not yet: this version {why}")
-        return value
-
-    return BeforeValidator(refuse)
 
 
 # An unset variable of the environment often arrives as the empty text.
@@ -171,13 +163,14 @@ class Settings:
     timeout_s: _Long = 300
     shutdown_grace_s: Annotated[float, Field(strict=True, ge=0, le=3600)] = 25
     max_payload_bytes: Annotated[int, Field(strict=True, ge=2, le=16 * 1024**2)] = 65536
-    max_ready: Annotated[int | None, _only(None, "limits no lane; leave it out")] = None
+    max_ready: Annotated[int | Mapping[str, int], BeforeValidator(most_ready)] | None = None
     enqueue_on_commit: Annotated[bool, Field(strict=True)] = True
-    rate_limit: Annotated[str | None, _only(None, "limits no caller; leave it out")] = None
+    rate_limit: Annotated[Policy, BeforeValidator(Policy.parse)] | None = None
     audit: Literal["all", "callers", "off"] = "all"
     audit_database: _Name = "default"
     audit_redact: tuple[_Name, ...] = ()
     signing_keys: Annotated[tuple[bytes, ...], BeforeValidator(_keys)] = field(default=(), repr=False)
+    metrics_token: _Text = field(default=None, repr=False)
     slo: Slo = field(default_factory=Slo)
 
     @property
@@ -189,6 +182,10 @@ class Settings:
     def lane_names(self) -> tuple[str, ...]:
         """The lanes' names, in priority order."""
         return tuple(lane.name for lane in self.lanes)
+
+    def max_ready_of(self, lane: str) -> int | None:
+        """Return how many ready jobs a lane may hold when jobs come in; None for any number."""
+        return self.max_ready.get(lane) if isinstance(self.max_ready, Mapping) else self.max_ready
 
     @property
     def address(self) -> str:
@@ -295,4 +292,6 @@ _RULES: tuple[_Rule, ...] = (
      "['BACKOFF_S']: above BACKOFF_MAX_S; lower it, or raise that"),
     ({"slo", "lanes"}, lambda s: not s.slo.wait_s.keys() <= {*s.lane_names, *_WAITS_S},
      "['SLO']['wait_s']: names a lane that LANES does not have; use the names in LANES"),
+    ({"max_ready", "lanes"}, lambda s: isinstance(s.max_ready, Mapping) and s.max_ready.keys() - set(s.lane_names),
+     "['MAX_READY']: names a lane that LANES does not have; use the names in LANES"),
 )  # fmt: skip

@@ -4,29 +4,23 @@ A long-lived thread may hold a connection that the server has closed meanwhile, 
 open. Either would break the next job that runs there.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
-from django.db import connections, reset_queries
+from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 
-@contextmanager
-def tidied() -> Iterator[None]:
-    """Tidy this thread's connections before and after a job."""
-    tidy()
-    try:
-        yield
-    finally:
-        tidy()
+def tidy() -> bool:
+    """Close the connections of this thread that are old or unusable, and any with an open transaction.
 
-
-def tidy() -> None:
-    """Close the connections of this thread that are old or unusable, and any with an open transaction."""
-    reset_queries()
-    for connection in connections.all(initialized_only=True):
+    Return whether the thread has any, that is, whether they are to be tidied once more before the next job.
+    """
+    held = connections.all(initialized_only=True)
+    for connection in held:
         with suppress(Exception):  # one that cannot even be closed must not cost this thread, or the other connections
+            connection.queries_log.clear()
             _tidy(connection)
+    return bool(held)
 
 
 def _tidy(connection: BaseDatabaseWrapper) -> None:

@@ -45,6 +45,7 @@ class RateLimited(PriqueueError):
 
     def __init__(self, message: str | None = None, *, retry_after_s: float) -> None:
         super().__init__(message)
+        #: how long to wait; infinite where more than a burst was asked for at once, as then no wait helps
         self.retry_after_s = retry_after_s
 
 

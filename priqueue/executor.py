@@ -61,6 +61,11 @@ class Run:
         self.correlation_id = claim.job.correlation_id or claim.job.id
         self.enqueued_at = claim.job.enqueued_at
         self._lease_lost = lease_lost
+        #: what a log record says of the job, under the names that all records of priqueue use
+        self.log_fields = {
+            "job_id": self.id, "handler": claim.job.name, "lane": self.lane, "attempt": self.attempt,
+            "worker": claim.worker_id, "caller": self.caller, "correlation_id": self.correlation_id,
+        }  # fmt: skip
 
     @property
     def lease_lost(self) -> bool:

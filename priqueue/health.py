@@ -9,8 +9,8 @@ from datetime import timedelta
 from enum import StrEnum
 
 from priqueue.conf import Settings
-from priqueue.coordinator.inspection import LaneStats, WorkerStats
 from priqueue.coordinator.overview import Snapshot
+from priqueue.coordinator.stats import LaneStats
 from priqueue.jobs import from_ms
 from priqueue.words import amount, count, duration, percent, rate, short_error
 
@@ -72,15 +72,6 @@ def judge(snapshot: Snapshot, settings: Settings) -> Health:
     return Health(sorted(found, key=lambda finding: finding.level is not Level.TROUBLE))
 
 
-def worker_state(worker: WorkerStats, settings: Settings) -> str:
-    """Return how a worker is, by its last beat: late when the next one is overdue, gone when its leases lapse."""
-    if worker.beat_s_ago > settings.lease_s:
-        return "gone"
-    if worker.beat_s_ago > settings.heartbeat_s:
-        return "late"
-    return "draining" if worker.draining else "alive"
-
-
 def silent_duty(duty: str, snapshot: Snapshot, settings: Settings) -> str | None:
     """Return since when a duty has had no turn, in words; None when it is alive."""
     seen_s = snapshot.seen_s.get(duty)
@@ -97,7 +88,7 @@ def far_from(figure: float, threshold: float) -> Level:
 
 def _workers(snapshot: Snapshot, settings: Settings) -> Iterator[Finding]:
     stats = snapshot.stats
-    here = [worker for worker in stats.workers if worker_state(worker, settings) in ("alive", "late")]
+    here = [worker for worker in stats.workers if worker.state(settings) in ("alive", "late")]
     waiting = {name: lane.ready for name, lane in stats.lanes.items() if lane.ready and not lane.paused}
     if waiting and not stats.workers:
         ready = amount(sum(waiting.values()), "job is", "jobs are")
@@ -108,7 +99,7 @@ def _workers(snapshot: Snapshot, settings: Settings) -> Iterator[Finding]:
         if lane not in pulled:
             yield Finding(Level.TROUBLE, f"no worker pulls {lane}", f"lane:{lane}")
     for worker in stats.workers:
-        if worker_state(worker, settings) == "gone" and worker.in_flight:
+        if worker.state(settings) == "gone" and worker.in_flight:
             held = amount(worker.in_flight, "job")
             yield Finding(Level.ATTENTION, f"worker {worker.id} is gone and held {held}", "workers")
 

@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Self
 
+from pydantic_core import from_json
 from uuid_utils import uuid7
 
 from priqueue import callers, clock, traces
@@ -162,7 +163,7 @@ class Job:
     @classmethod
     def _decode(cls, job_id: str, envelope: str) -> Self:
         head_text, found, rest = envelope.partition(_PAYLOAD)
-        head = json.loads(head_text + "}" if found else envelope)
+        head = from_json(head_text + "}" if found else envelope)
         if head["v"] > ENVELOPE_VERSION:
             raise NewerEnvelope(f"envelope version {head['v']}, this code knows {ENVELOPE_VERSION}")
         if not rest.endswith("}"):
@@ -170,11 +171,12 @@ class Job:
         payload_json = rest[:-1]
         enqueued_at_ms, delay_ms = head["enqueued_at_ms"], head.get("delay_ms")
         due_ms = head["run_at_ms"] if delay_ms is None else enqueued_at_ms + delay_ms
+        enqueued_at = from_ms(enqueued_at_ms)
         return cls(
-            id=job_id, name=head["name"], payload=json.loads(payload_json), lane=head["lane"],
-            delay_ms=delay_ms, run_at=from_ms(due_ms), max_attempts=head["max_attempts"],
+            id=job_id, name=head["name"], payload=from_json(payload_json), lane=head["lane"], delay_ms=delay_ms,
+            run_at=enqueued_at if due_ms == enqueued_at_ms else from_ms(due_ms), max_attempts=head["max_attempts"],
             timeout=head["timeout_s"], caller=head["caller"], correlation_id=head["correlation_id"],
-            enqueued_at=from_ms(enqueued_at_ms), replaces=head.get("replaces", ""), payload_json=payload_json,
+            enqueued_at=enqueued_at, replaces=head.get("replaces", ""), payload_json=payload_json,
         )  # fmt: skip
 
 
@@ -196,6 +198,8 @@ class Claim:
     ready_since_ms: int
     #: the process that ran it, and it alone, died before: it runs alone
     suspect: bool = False
+    #: how long it ran, to be counted when it is settled; None when nobody measured that
+    run_ms: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,7 +50,7 @@ class PriqueueMiddleware:
 
 
 def _acting(request: HttpRequest) -> AbstractContextManager[None]:
-    return callers.acting_when_asked(lambda: caller_of(request), correlation_id=_correlation_id(request))
+    return callers.acting_when_asked(lambda: caller_of(request), correlation_id=correlation_id(request))
 
 
 def caller_of(request: HttpRequest) -> str:
@@ -62,7 +62,8 @@ def caller_of(request: HttpRequest) -> str:
     return f"user:{quote(str(user.pk), safe='@+:')}"
 
 
-def _correlation_id(request: HttpRequest) -> str:
+def correlation_id(request: HttpRequest) -> str:
+    """Return the request's ``X-Request-ID`` if it can be one, else a fresh id."""
     try:
         return callers.check_word("X-Request-ID", request.META.get("HTTP_X_REQUEST_ID"))
     except InvalidCaller:

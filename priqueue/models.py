@@ -1,11 +1,13 @@
-"""Models: the audit log, one row per change of the queue; and what has no table, but permissions.
+"""Models: the audit log, one row per change of the queue; API keys; and what has no table, but permissions.
 
-Rows are only ever added. Triggers (``guards``) see to it, and on PostgreSQL they set id, time and hashes themselves.
+Rows of the audit log are only ever added. Triggers (``guards``) see to it, and on PostgreSQL they set id, time and
+hashes themselves.
 """
 
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
+from django.core.validators import RegexValidator
 from django.db import models
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -68,6 +70,46 @@ class AuditEvent(models.Model):
     def stored_at(self) -> datetime:
         """When the database took it in."""
         return _EPOCH + timedelta(milliseconds=self.stored_ms)
+
+
+class ApiKey(models.Model):
+    """What an outside caller proves itself with: the caller ``key:<name>``. Of its secret only a hash is kept."""
+
+    name = models.CharField(
+        max_length=100,
+        unique=True,
+        validators=[RegexValidator(r"^[A-Za-z0-9_.@-]+\Z", "Use letters, digits and _ . @ - only.")],
+        help_text="Its jobs are those of the caller key:<name>.",
+    )
+    #: the part of the token that says which key it is; no secret
+    prefix = models.CharField(max_length=16, unique=True, editable=False)
+    #: SHA-256 of the whole token, which is random enough to need no more
+    digest = models.BinaryField(max_length=32, editable=False)
+    #: lanes and handlers by name, ["*"] for all
+    lanes = models.JSONField(default=list)
+    handlers = models.JSONField(default=list)
+    #: a limit of its own, as RATE_LIMIT takes it; "" for what holds for everybody
+    rate = models.CharField(max_length=40, blank=True, help_text='For example "100/s" or "30/min burst 60".')
+    created_at = models.DateTimeField(editable=False)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, editable=False)
+    #: exact to the minute
+    last_used_at = models.DateTimeField(null=True, editable=False)
+
+    objects: ClassVar[models.Manager["ApiKey"]] = models.Manager()
+
+    class Meta:
+        """The permission is for people: with it a session may use the HTTP door."""
+
+        permissions = [("enqueue_job", "Can enqueue jobs over HTTP")]
+        verbose_name = "API key"
+
+    def __str__(self) -> str:
+        return self.name
+
+    def is_valid_at(self, moment: datetime) -> bool:
+        """Return whether it is neither revoked nor expired."""
+        return self.revoked_at is None and (self.expires_at is None or moment < self.expires_at)
 
 
 class Queue(models.Model):

@@ -74,8 +74,9 @@ class Slot:
 
     def _leave(self) -> None:
         with self._lock:
+            if self._key is None:  # interrupted: what was raised may not have landed yet
+                _raise_in(self._thread_id, None)
             self._key = None
-            _raise_in(self._thread_id, None)  # one that was raised but has not landed yet
 
 
 def _raise_in(thread_id: int, exception: type[BaseException] | None) -> None:
@@ -187,11 +188,14 @@ class Runner:
         return lambda: key_of(claim) in self._lost
 
     def _work(self, slot: Slot) -> None:
+        holds_connections = False
         while True:
             claim = self._claims.get()
-            with connections.tidied():
-                # In a context of its own: a language, or a tenant, that a handler sets must not be the next job's.
-                outcome = contextvars.copy_context().run(slot.run, claim, self._asker(claim))
+            if holds_connections:  # the server may have closed them while this thread had nothing to do
+                connections.tidy()
+            # In a context of its own: a language, or a tenant, that a handler sets must not be the next job's.
+            outcome = contextvars.copy_context().run(slot.run, claim, self._asker(claim))
+            holds_connections = connections.tidy()
             self._finish(outcome)
 
     def _finish(self, outcome: Outcome) -> None:

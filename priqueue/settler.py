@@ -5,6 +5,7 @@ sent again, as a repeat, before anything else: it may have been done, and is to 
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from priqueue import events
 from priqueue.coordinator import Coordinator
@@ -46,7 +47,7 @@ class Settler:
         """Return the claims that the next round trip is to ack; while in doubt, the same as the last."""
         if not self._acks_in_doubt:
             self._acks_in_doubt = len(self._done)
-        return [outcome.claim for outcome in self._done[: self._acks_in_doubt]]
+        return [_timed(outcome) for outcome in self._done[: self._acks_in_doubt]]
 
     def acked(self, lost: Sequence[Claim]) -> None:
         """Note the answer to the last acks: all done, but for those whose lease was lost."""
@@ -75,7 +76,7 @@ class Settler:
             del self._others[0]
 
     def _send(self, outcome: Outcome, repeat: bool) -> None:
-        coordinator, claim, failure = self._coordinator, outcome.claim, outcome.failure
+        coordinator, claim, failure = self._coordinator, _timed(outcome), outcome.failure
         if failure is None:
             coordinator.release(claim, reason=GIVEN_BACK, repeat=repeat)
         elif outcome.verdict is Verdict.RETRY:
@@ -93,8 +94,12 @@ class Settler:
             _tell(outcome)
 
 
+def _timed(outcome: Outcome) -> Claim:
+    return replace(outcome.claim, run_ms=round(outcome.run_s * 1000))
+
+
 def _tell(outcome: Outcome) -> None:
-    claim, failure = outcome.claim, outcome.failure
+    claim, failure = _timed(outcome), outcome.failure
     if outcome.verdict is Verdict.ACK:
         events.send(events.job_acked, claim=claim, run_s=outcome.run_s)
     elif outcome.verdict is Verdict.BURY:

@@ -4,6 +4,7 @@
 2. forget workers that have been silent for ten minutes
 3. sample the gauges for the charts
 4. trim the holes that requeue and purge leave in the dead list
+5. report what the rate limits refused in minutes that are over
 
 Any number may run. The grace after an outage is in the script, so that a frozen server cannot be fooled.
 """
@@ -45,4 +46,5 @@ class Sweeper:
             self._coordinator.forget(silent)
         self._coordinator.sample(self._inspector.gauges())
         self._coordinator.trim()
+        self._coordinator.report()
         return self._coordinator.settings.sweep_s * random.uniform(0.9, 1)  # noqa: S311 (spreads the sweepers)

@@ -55,6 +55,11 @@ class _Recorder(Coordinator):
         self.enqueue_many([job])
         return is_new
 
+    def enqueue_once(self, jobs: Sequence[Job], marks: Sequence[str]) -> list[str | None]:
+        standing = super().enqueue_once(jobs, marks)
+        self.taken_in |= {job.id: job for job, job_id in zip(jobs, standing, strict=True) if job.id == job_id}
+        return standing
+
     def enqueue_many(self, jobs: Sequence[Job]) -> None:
         new = {job.id: job for job in jobs if job.id not in self.taken_in}
         super().enqueue_many(list(new.values()))

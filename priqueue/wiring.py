@@ -6,6 +6,7 @@ Everything else is given its settings and its coordinator, or asks here for thos
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -13,10 +14,12 @@ from django.conf import settings as django_settings
 from django.core.signals import setting_changed
 
 from priqueue.conf import Settings
-from priqueue.coordinator import Coordinator, Inspector, Outbox
+from priqueue.coordinator import Census, Coordinator, Inspector, Outbox
 from priqueue.coordinator.connection import connect
 from priqueue.coordinator.overview import Overview
 
+#: a call is tried for twice as long, and its last try may begin at the very end of that
+_DOOR_TIMEOUT_S = 0.4
 _replacement: Coordinator | None = None
 
 
@@ -38,10 +41,38 @@ def _coordinator_of(pid: int) -> Coordinator:
     return Coordinator(connect(settings()), settings())
 
 
+def door() -> Coordinator:
+    """Return the coordinator for whoever waits behind an HTTP request: it gives up within a second and a half."""
+    return _replacement or _door_of(os.getpid())
+
+
+@lru_cache(maxsize=1)
+def _door_of(pid: int) -> Coordinator:
+    found = coordinator()
+    shorter = replace(found.settings, socket_timeout_s=min(found.settings.socket_timeout_s, _DOOR_TIMEOUT_S))
+    return Coordinator(found.client, shorter, found.clock)
+
+
+def door_inspector() -> Inspector:
+    """Return a reader with the patience of ``door``."""
+    return _inspector_of(door())
+
+
+@lru_cache(maxsize=1)
+def _inspector_of(found: Coordinator) -> Inspector:
+    return Inspector(found.client, found.settings, found.clock)
+
+
 def inspector() -> Inspector:
     """Return a reader of this process's queue. Raises ConfigurationError."""
     found = coordinator()
     return Inspector(found.client, found.settings, found.clock)
+
+
+def census() -> Census:
+    """Return what counts the jobs of this process's queue. Raises ConfigurationError."""
+    found = coordinator()
+    return Census(found.client, found.settings, found.clock)
 
 
 def overview() -> Overview:
@@ -72,6 +103,8 @@ def _forget(*, setting: str, **_: Any) -> None:
     if setting in {"PRIQUEUE", "SECRET_KEY", "SECRET_KEY_FALLBACKS"}:
         settings.cache_clear()
         _coordinator_of.cache_clear()
+        _door_of.cache_clear()
+        _inspector_of.cache_clear()
 
 
 setting_changed.connect(_forget, dispatch_uid="priqueue.wiring")

@@ -134,6 +134,8 @@ class Worker:
         turn = self._coordinator.turn(self.id, limit, acks, repeat=repeat)
         self._claim_in_doubt = False
         self._settler.acked(turn.lost)
+        for claim, failure in turn.buried:
+            events.send(events.job_buried, claim=claim, failure=failure)
         self._heed(turn.state)
         self._hand_over(turn.claims)
         return turn.found_nothing

@@ -30,6 +30,8 @@ CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 
 HTTPS = env.bool("HTTPS", default=False)
 SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+# Probes and scrapers inside the deployment ask by HTTP.
+SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz|metrics)$"]
 SECURE_HSTS_SECONDS = env.int("HSTS_S", default=31_536_000) if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 # Only behind a proxy that sets this header itself; otherwise anybody could claim to come by HTTPS.
@@ -50,14 +52,31 @@ def _lanes(name: str) -> dict[str, int | str]:
     return {lane.strip(): int(weight) if weight.isdecimal() else weight for lane, _, weight in pairs}
 
 
+def _max_ready(name: str) -> object:
+    """Return "10000" as a number and "low=10000" as a dict."""
+    text = env.str(name)
+    return _lanes(name) if "=" in text else int(text) if text.isdecimal() else text
+
+
+def _rate_limit(name: str) -> object:
+    """Return "100/s" as it is and "key:billing=500/s,*=100/s" as a dict; "none" lifts a limit there."""
+    if "=" not in env.str(name):
+        return env.str(name)
+    pairs = [entry.partition("=") for entry in env.list(name)]
+    return {caller.strip(): None if limit.strip() == "none" else limit.strip() for caller, _, limit in pairs}
+
+
 _READERS = {
     "NAMESPACE": env.str,
     "LANES": _lanes,
+    "MAX_READY": _max_ready,
+    "RATE_LIMIT": _rate_limit,
     "CONCURRENCY": env.int,
     "MAX_ATTEMPTS": env.int,
     "TIMEOUT_S": env.float,
     "HEARTBEAT_S": env.float,
     "SHUTDOWN_GRACE_S": env.float,
+    "METRICS_TOKEN": env.str,
 }
 PRIQUEUE = {
     "URL": f"unix://{datafolder.socket_path(DATA_DIR)}" if EMBEDDED_SERVER else env.str("REDIS_URL"),
@@ -151,11 +170,22 @@ DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", default="shop@localhost")
 # ── logs ──
 
 LOG_LEVEL = env.str("LOG_LEVEL", default="INFO").upper()
+# One JSON object a record for machines, or a line for people: what runs on its own server is a trial.
+LOG_FORMAT = env.str("LOG_FORMAT", default="line" if DEBUG or EMBEDDED_SERVER else "json")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"job": {"()": "priqueue.logs.JobFilter"}},
+    "formatters": {
+        "line": {"()": "priqueue.logs.LineFormatter"},
+        "json": {
+            "()": "pythonjsonlogger.json.JsonFormatter",
+            "fmt": ["levelname", "name", "message", "process"],
+            "rename_fields": {"levelname": "level", "name": "logger"},
+            "timestamp": True,
+        },
+    },
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["job"]}},
     "root": {"handlers": ["console"], "level": "WARNING"},
     "loggers": {"priqueue": {"level": LOG_LEVEL}, "project": {"level": LOG_LEVEL}},
 }

@@ -1,4 +1,4 @@
-"""The project's addresses: the shop, the log-in, the admin, and the queue's pages for staff without the admin."""
+"""The project's addresses: shop, log-in, admin, the queue's pages and its door, and what probes and scrapers ask."""
 
 from django.contrib import admin
 from django.contrib.auth import views as auth
@@ -12,5 +12,8 @@ urlpatterns = [
     path("login/", auth.LoginView.as_view(), name="login"),
     path("logout/", auth.LogoutView.as_view(), name="logout"),
     path("admin/", admin.site.urls),
+    path("", include("priqueue.probes")),
+    path("", include("priqueue.metrics.urls")),
     path("queue/", include("priqueue.urls")),
+    path("api/", include("priqueue.api.urls")),
 ]

@@ -1,5 +1,6 @@
 """What all tests share: a real Valkey server, and queues on it and on fakeredis."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,18 @@ from tests.support.databases import Postgres, audited
 from tests.support.processes import Live
 from tests.support.queues import Queue, test_settings
 
-collect_ignore = [] if chromium() else ["browser"]
+#: what tests need that pip cannot install → whether it is here, and which tests are left out where it is not
+_NEEDS = {
+    "promtool": (shutil.which("promtool"), ["ops/test_alerts.py"]),
+    "prometheus": (shutil.which("prometheus"), ["ops/test_live_scrape.py"]),
+    "chromium": (chromium(), ["browser"]),
+}
+collect_ignore = [path for found, paths in _NEEDS.values() if not found for path in paths]
 
 
-def pytest_report_header() -> str:
-    """Say whether the tests in a browser are there."""
-    return f"browser: {chromium() or 'no Chromium is found, so tests/browser is left out; CHROMIUM may name one'}"
+def pytest_report_header() -> list[str]:
+    """Say which tests are left out of the collection."""
+    return [f"no {name} is found: left out: {', '.join(paths)}" for name, (found, paths) in _NEEDS.items() if not found]
 
 
 @pytest.fixture(scope="session")

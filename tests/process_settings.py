@@ -12,8 +12,14 @@ PRIQUEUE = json.loads(os.environ["TEST_PRIQUEUE"])
 DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": os.environ["TEST_DATABASE"]}}
 LOGGING = {
     "version": 1,
-    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(threadName)s %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "filters": {"job": {"()": "priqueue.logs.JobFilter"}},
+    "formatters": {
+        "plain": {
+            "()": "priqueue.logs.LineFormatter",
+            "fmt": "%(asctime)s %(levelname)s %(threadName)s %(message)s",
+        },
+    },
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain", "filters": ["job"]}},
     "root": {"handlers": ["console"], "level": "INFO"},
 }
 if "TEST_AUDIT_DATABASE" in os.environ:

@@ -17,8 +17,8 @@ from priqueue.models import AuditEvent
 
 #: what scripts, notes and the archive write; a select of them from the rows would read the whole table
 ACTIONS = (
-    "enqueue", "promote", "claim", "ack", "retry", "bury", "crash", "release", "reclaim", "requeue", "purge",
-    "replace", "cancel", "pause", "resume", "register", "drain", "leave", "forget", "archive", "view", "export",
+    "enqueue", "promote", "claim", "ack", "retry", "bury", "crash", "release", "reclaim", "requeue", "purge", "replace",
+    "cancel", "pause", "resume", "register", "drain", "leave", "forget", "refuse", "archive", "view", "export",
 )  # fmt: skip
 SIZE, BATCH = 100, 1000
 _EXACT = ("job", "correlation_id", "caller", "handler", "lane", "action")

@@ -1,8 +1,10 @@
 """The only code that knows Redis.
 
-``Coordinator`` changes the queue, ``Inspector`` and ``Letters`` read it, ``Outbox`` hands on its audit events.
+``Coordinator`` changes the queue, ``Inspector``, ``Letters`` and ``Census`` read it, ``Outbox`` hands on its audit
+events.
 """
 
+from priqueue.coordinator.census import Census
 from priqueue.coordinator.inspection import Inspector
 from priqueue.coordinator.letters import Letters
 from priqueue.coordinator.operations import DENIED, INTENDED, Note, Refusal
@@ -11,6 +13,6 @@ from priqueue.coordinator.runs import Run, Runs
 from priqueue.coordinator.transitions import Coordinator
 
 __all__ = [
-    "DENIED", "INTENDED", "Batch", "Coordinator", "Entry", "Inspector", "Letters", "Note", "Outbox", "Refusal", "Run",
-    "Runs",
+    "DENIED", "INTENDED", "Batch", "Census", "Coordinator", "Entry", "Inspector", "Letters", "Note", "Outbox",
+    "Refusal", "Run", "Runs",
 ]  # fmt: skip

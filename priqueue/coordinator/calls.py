@@ -5,35 +5,55 @@ Kept apart from the Coordinator so that several transitions can travel in one ro
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from priqueue import signing
 from priqueue.conf import Settings
+from priqueue.coordinator.keys import hashed
 from priqueue.coordinator.scripts import Call
 from priqueue.jobs import Claim, Failure, Job, to_ms
+from priqueue.limits import Rule
 
 T = TypeVar("T")
 _INPUT_BYTES = 2048
 _BATCH = 100
+_NO_MARKS: Mapping[str, str] = {}
 
 
-def enqueue(jobs: Sequence[Job], settings: Settings) -> Call:
-    """Return the call that takes in jobs of one lane."""
+def admit(first: Job, lanes: Mapping[str, int], number: int, settings: Settings, rule: Rule | None) -> Call:
+    """Return the call that asks whether ``number`` jobs of one caller may come in, so many for each lane."""
+    limit = rule.limit if rule else None
+    rate = ("", "", "") if limit is None or rule is None else (repr(limit.interval_us), limit.burst, rule.policy)
+    args: list[str | int] = [first.id, first.caller, hashed(first.caller), number, *rate]
+    for lane, wanted in lanes.items():
+        most = settings.max_ready_of(lane)
+        args += (wanted, "" if most is None else most)
+    return Call("admit", args, tuple(lanes), says_repeat=True)
+
+
+def mark(caller: str, key: str, content: str) -> str:
+    """Return the mark of an idempotency key of a caller and of what was sent with it."""
+    return f"{hashed(caller)}:{hashed(key)} {hashlib.sha256(content.encode()).hexdigest()[:32]}"
+
+
+def enqueue(jobs: Sequence[Job], settings: Settings, marks: Mapping[str, str] = _NO_MARKS) -> Call:
+    """Return the call that takes in jobs of one lane; ``marks`` are by job id."""
     args: list[str | int] = []
     for job in jobs:
         absolute = job.delay_ms is None and job.run_at is not None
         due = ("", to_ms(job.run_at)) if absolute else (job.delay_ms or 0, "")  # type: ignore[arg-type]
-        args += (job.id, signing.sign(settings.signing_keys, job.id, job.encode()), *due, audit_input(job, settings))
+        envelope = signing.sign(settings.signing_keys, job.id, job.encode())
+        args += (job.id, envelope, *due, audit_input(job, settings), marks.get(job.id, ""))
     return Call("enqueue", args, (jobs[0].lane,))
 
 
-def by_lane(jobs: Sequence[Job], settings: Settings) -> list[Call]:
+def by_lane(jobs: Sequence[Job], settings: Settings, marks: Mapping[str, str] = _NO_MARKS) -> list[Call]:
     """Return the calls that take in a batch of jobs, in their order within each lane."""
     groups: dict[str, list[Job]] = {}
     for job in jobs:
         groups.setdefault(job.lane, []).append(job)
-    return [enqueue(group, settings) for group in groups.values()]
+    return [enqueue(group, settings, marks) for group in groups.values()]
 
 
 def batches(words: Sequence[T], size: int = _BATCH) -> Iterator[Sequence[T]]:
@@ -109,7 +129,8 @@ def leases(claims: Iterable[Claim]) -> list[str | int]:
 
 def ack(claims: Sequence[Claim]) -> Call:
     """Return the call that acks many claims."""
-    return Call("ack", leases(claims), says_repeat=True)
+    args = [word for claim in claims for word in (claim.job.id, claim.token, _run_ms(claim))]
+    return Call("ack", args, says_repeat=True)
 
 
 def release(claims: Sequence[Claim], reason: str, delay_ms: int) -> Call:
@@ -119,13 +140,13 @@ def release(claims: Sequence[Claim], reason: str, delay_ms: int) -> Call:
 
 def retry(claim: Claim, failure: Failure, delay_ms: int) -> Call:
     """Return the call that puts a failed job behind a wait."""
-    args = (claim.job.id, claim.token, delay_ms, *_trail(claim, failure))
+    args = (claim.job.id, claim.token, delay_ms, *_trail(claim, failure), _run_ms(claim))
     return Call("retry", args, (claim.lane,), says_repeat=True)
 
 
 def bury(claim: Claim, failure: Failure) -> Call:
     """Return the call that puts a failed job to the dead letters."""
-    args = (claim.job.id, claim.token, failure.error, *_trail(claim, failure))
+    args = (claim.job.id, claim.token, failure.error, *_trail(claim, failure), _run_ms(claim))
     return Call("bury", args, says_repeat=True)
 
 
@@ -134,6 +155,10 @@ def crash(claim: Claim, failure: Failure, deaths: int, max_crashes: int) -> Call
     record = json.dumps({**_record(claim, failure), "crash": True, "traceback": ""}, ensure_ascii=False)
     args = (claim.job.id, claim.token, deaths, max_crashes, record, _reason(failure))
     return Call("crash", args, says_repeat=True)
+
+
+def _run_ms(claim: Claim) -> str | int:
+    return "" if claim.run_ms is None else claim.run_ms
 
 
 def _record(claim: Claim, failure: Failure) -> dict[str, Any]:

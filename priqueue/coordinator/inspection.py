@@ -4,13 +4,12 @@ Everything of one answer is read in one transaction, so that a job that moves me
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from redis import Redis
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 
 from priqueue import signing
 from priqueue.conf import Settings
@@ -18,75 +17,40 @@ from priqueue.coordinator.calls import born_ms
 from priqueue.coordinator.connection import derive
 from priqueue.coordinator.keys import FORGET_AFTER_MS, Keys
 from priqueue.coordinator.scripts import translated
+from priqueue.coordinator.stats import (
+    DUTIES,
+    Pause,
+    Stats,
+    WorkerStats,
+    lane_stats,
+    pause_of,
+    refusals,
+    worker_stats,
+)
 from priqueue.exceptions import PriqueueError
 from priqueue.jobs import Attempt, Job, JobStatus, State, from_ms
 
 #: what these commands answer where there is no such key
-_NOTHING: Mapping[str, Any] = {"LLEN": 0, "ZCARD": 0, "HLEN": 0, "HGETALL": {}, "HVALS": (), "LRANGE": (), "ZRANGE": ()}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pause:
-    """Who paused a lane, why and since when."""
-
-    caller: str
-    reason: str
-    since: datetime
-    until: datetime | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaneStats:
-    """The figures of one lane; the totals count since the queue's store began."""
-
-    weight: int
-    ready: int
-    delayed: int
-    in_flight: int
-    oldest_ready_s: float
-    paused: Pause | None
-    enqueued: int
-    picks: int
-    #: picks made while every lane of the pool held work: the ones that weights promise something about
-    picks_full: int
-    acked: int
-    retried: int
-    buried: int
-    released: int
-    reclaimed: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerStats:
-    """One worker: what it registered, what it holds and when it was last heard of."""
-
-    id: str
-    lanes: Sequence[str]
-    concurrency: int
-    in_flight: int
-    beat_s_ago: float
-    draining: bool
-    about: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stats:
-    """The whole queue in figures."""
-
-    lanes: Mapping[str, LaneStats]
-    dead: int
-    workers: Sequence[WorkerStats]
-    #: lanes that left the configuration while they held jobs: name → jobs still there
-    left_behind: Mapping[str, int]
+_NOTHING: Mapping[str, Any] = {
+    "LLEN": 0, "ZCARD": 0, "HLEN": 0, "XLEN": 0, "HGETALL": {}, "HVALS": (), "LRANGE": (), "ZRANGE": (), "XRANGE": (),
+}  # fmt: skip
 
 
 class Inspector:
     """Reads of one queue."""
 
-    def __init__(self, client: "Redis", settings: Settings, clock: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self,
+        client: "Redis",
+        settings: Settings,
+        clock: Callable[[], int] | None = None,
+        *,
+        timeout_s: float | None = None,
+    ) -> None:
+        """``timeout_s`` is how long to wait for each answer, SOCKET_TIMEOUT_S if not given."""
         self.settings = settings
         self.keys = Keys(settings.namespace)
-        self._client = derive(client, socket_timeout_s=settings.socket_timeout_s)
+        self._client = derive(client, socket_timeout_s=timeout_s or settings.socket_timeout_s)
         self._clock = clock
 
     def job(self, job_id: str) -> JobStatus | None:
@@ -110,37 +74,47 @@ class Inspector:
             run_at=None if due_ms is None else from_ms(due_ms), trail=[attempt_of(line) for line in trail],
         )  # fmt: skip
 
+    def known(self, job_ids: Sequence[str]) -> set[str]:
+        """Return those of some jobs that are in the queue, wherever there."""
+        found = self._read(*(("HEXISTS", self.keys.jobs, job_id) for job_id in job_ids)) if job_ids else []
+        return {job_id for job_id, is_there in zip(job_ids, found, strict=True) if is_there}
+
     def stats(self) -> Stats:
-        """Return the figures of lanes, dead letters and workers."""
-        now_ms, lanes = self.now_ms(), self.settings.lanes
-        counters, held, pauses, dead = self._read(
-            ("HGETALL", self.keys.counters), ("HVALS", self.keys.inflight), ("HGETALL", self.keys.paused),
-            ("HLEN", self.keys.letters),
+        """Return the queue in figures, in O(lanes + workers + leases): no job is read."""
+        keys, lanes = self.keys, self.settings.lanes
+        time, counters, leases, pauses, dead, records, beats, slots, waiting, oldest, seen, *of_lanes = self._read(
+            ("TIME",), ("HGETALL", keys.counters), ("HVALS", keys.inflight), ("HGETALL", keys.paused),
+            ("HLEN", keys.letters), ("HGETALL", keys.workers), ("HGETALL", keys.heartbeats), ("HGETALL", keys.slots),
+            ("XLEN", keys.audit), ("XRANGE", keys.audit, "-", "+", "COUNT", 1), ("HGETALL", keys.seen),
+            *(command for lane in lanes for command in self._lane(lane.name)),
         )  # fmt: skip
-        in_flight = [record.split(" ")[3] for record in held]
-        depths = self._depths([lane.name for lane in lanes])
+        now_ms, in_flight = self._ms(time), Counter(lane for lease in leases for lane in lease.split(" ")[3:4])
+        ages_s = self._ages_s(of_lanes[2::3], now_ms)
+        workers = worker_stats(records, beats, slots, now_ms)
+        here = [worker for worker in workers if worker.state(self.settings) != "gone"]
+        memory, limit = self._memory()
         return Stats(
             lanes={
-                lane.name: LaneStats(
-                    weight=lane.weight, **depths[lane.name], in_flight=in_flight.count(lane.name),
-                    oldest_ready_s=self._oldest_ready_s(lane.name, now_ms),
-                    paused=_pause(pauses.get(lane.name)), **_totals(counters, lane.name),
+                lane.name: lane_stats(
+                    counters, lane.name, weight=lane.weight, ready=ready, delayed=delayed, oldest_ready_s=age_s,
+                    in_flight=in_flight[lane.name], paused=pause_of(pauses.get(lane.name)),
                 )
-                for lane in lanes
+                for lane, ready, delayed, age_s in zip(lanes, of_lanes[::3], of_lanes[1::3], ages_s, strict=True)
             },
-            dead=dead, workers=self.workers(), left_behind=self._left_behind(counters),
+            dead=dead, workers=workers, left_behind=self._left_behind(counters),
+            slots=sum(worker.in_flight for worker in here), capacity=sum(worker.concurrency for worker in here),
+            audit_backlog=waiting, audit_oldest_s=_age_s(oldest[0][0].split("-")[0], now_ms) if oldest else 0,
+            last_turn_s={duty: _age_s(seen[duty], now_ms) if duty in seen else None for duty in DUTIES},
+            refused=refusals(counters), late_beats=int(counters.get("late_beats:", 0)),
+            memory_bytes=memory, memory_limit_bytes=limit,
         )  # fmt: skip
 
     def workers(self) -> list[WorkerStats]:
         """Return all known workers, the ones gone for less than ten minutes too."""
-        now_ms = self.now_ms()
-        records, beats, slots = self._read(
-            ("HGETALL", self.keys.workers), ("HGETALL", self.keys.heartbeats), ("HGETALL", self.keys.slots)
+        time, records, beats, slots = self._read(
+            ("TIME",), ("HGETALL", self.keys.workers), ("HGETALL", self.keys.heartbeats), ("HGETALL", self.keys.slots)
         )
-        return [
-            _worker(worker_id, json.loads(record), int(slots.get(worker_id, 0)), now_ms - int(beats.get(worker_id, 0)))
-            for worker_id, record in sorted(records.items())
-        ]
+        return worker_stats(records, beats, slots, self._ms(time))
 
     def agenda(self) -> tuple[float | None, list[str]]:
         """Return what the ticker has before it: seconds until the next due job, and lanes whose pause is over.
@@ -171,20 +145,23 @@ class Inspector:
         here = [worker for worker in self.workers() if worker.beat_s_ago <= self.settings.lease_s]
         gauges["slots"] = sum(worker.in_flight for worker in here)
         gauges["capacity"] = sum(worker.concurrency for worker in here)
-        memory = self.memory_bytes()
+        memory, _ = self._memory()
         return gauges if memory is None else {**gauges, "memory": memory}
 
     def paused(self) -> dict[str, Pause]:
         """Return the paused lanes."""
         (pauses,) = self._read(("HGETALL", self.keys.paused))
-        return {lane: pause for lane, record in pauses.items() if (pause := _pause(record))}
+        return {lane: pause for lane, record in pauses.items() if (pause := pause_of(record))}
 
-    def memory_bytes(self) -> int | None:
-        """Return the memory the server uses; None where it does not say."""
+    def _memory(self) -> tuple[int | None, int | None]:
+        """Return the memory the server uses and its limit, 0 for none; None where it does not say."""
         try:
-            return int(self._client.info("memory")["used_memory"])
-        except (RedisError, KeyError):
-            return None
+            info = self._client.info("memory")
+            return int(info["used_memory"]), int(info["maxmemory"])
+        except (ResponseError, KeyError):
+            return None, None
+        except RedisError as error:
+            raise translated(error) from error
 
     def close(self) -> None:
         """Close the connections."""
@@ -214,12 +191,18 @@ class Inspector:
         pairs = zip(numbers[::2], numbers[1::2], strict=True)
         return {lane: {"ready": ready, "delayed": delayed} for lane, (ready, delayed) in zip(lanes, pairs, strict=True)}
 
-    def _oldest_ready_s(self, lane: str, now_ms: int) -> float:
-        (oldest,) = self._read(("LINDEX", self.keys.lane(lane), 0))
-        if oldest is None:
-            return 0.0
-        (since_ms,) = self._read(("HGET", self.keys.since, oldest))
-        return max(0, now_ms - int(since_ms or born_ms(oldest) or now_ms)) / 1000
+    def _lane(self, lane: str) -> list[tuple[Any, ...]]:
+        key = self.keys.lane(lane)
+        return [("LLEN", key), ("ZCARD", self.keys.delayed(lane)), ("LINDEX", key, 0)]
+
+    def _ages_s(self, ids: Sequence[str | None], now_ms: int) -> list[float]:
+        """Return since when each of these jobs is ready, 0 where there is none."""
+        (found,) = self._read(("HMGET", self.keys.since, *(job_id or "" for job_id in ids)))
+        times = found or [None] * len(ids)
+        return [
+            _age_s(noted.split(" ")[0] if noted else born_ms(job_id) or now_ms, now_ms) if job_id else 0
+            for job_id, noted in zip(ids, times, strict=True)
+        ]
 
     def _left_behind(self, counters: Mapping[str, str]) -> dict[str, int]:
         seen = {field.partition(":")[2] for field in counters if field.startswith("enqueued:")}
@@ -242,6 +225,10 @@ def _answer(command: Sequence[Any], answer: Any) -> Any:
     raise translated(answer) from answer
 
 
+def _age_s(since_ms: str | int, now_ms: int) -> float:
+    return max(0, now_ms - int(since_ms)) / 1000
+
+
 def _state(lease: str | None, letter: str | None, due_ms: float | None) -> State:
     if lease:
         return State.IN_FLIGHT
@@ -254,26 +241,3 @@ def attempt_of(line: str) -> Attempt:
     """Return the attempt of one line of a trail."""
     _, _, at_ms, record = line.split(" ", 3)
     return Attempt(**json.loads(record), at=from_ms(int(at_ms)))
-
-
-def _pause(record: str | None) -> Pause | None:
-    if record is None:
-        return None
-    found = json.loads(record)
-    until_ms = found.get("until_ms")
-    return Pause(
-        caller=found["caller"], reason=found["reason"], since=from_ms(found["since_ms"]),
-        until=None if until_ms is None else from_ms(until_ms),
-    )  # fmt: skip
-
-
-def _totals(counters: Mapping[str, str], lane: str) -> dict[str, int]:
-    names = ("enqueued", "picks", "picks_full", "acked", "retried", "buried", "released", "reclaimed")
-    return {name: int(counters.get(f"{name}:{lane}", 0)) for name in names}
-
-
-def _worker(worker_id: str, record: dict[str, Any], in_flight: int, silent_ms: int) -> WorkerStats:
-    return WorkerStats(
-        id=worker_id, lanes=record.pop("lanes"), concurrency=record.pop("concurrency"), in_flight=in_flight,
-        beat_s_ago=silent_ms / 1000, draining=record.pop("drain", False), about=record,
-    )  # fmt: skip

@@ -145,7 +145,7 @@ class Letters(Order):
             if letters and all(letter.ms > until_ms for letter in letters):
                 return
 
-    def known(self, job_ids: Sequence[str]) -> list[Letter]:
+    def among(self, job_ids: Sequence[str]) -> list[Letter]:
         """Return those of some ids that are letters, in their order."""
         records = self._read(("HMGET", self.keys.letters, *job_ids))[0] if job_ids else []
         return [
@@ -154,7 +154,7 @@ class Letters(Order):
 
     def open(self, job_id: str) -> OpenedLetter | None:
         """Return a letter with its job and its trail; None when the job is not dead."""
-        return next(iter(self.opened(self.known([job_id]))), None)
+        return next(iter(self.opened(self.among([job_id]))), None)
 
     def opened(self, letters: Sequence[Letter]) -> list[OpenedLetter]:
         """Return letters with their jobs and trails, without those that are gone by now. For a hundred or so."""

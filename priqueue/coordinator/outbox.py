@@ -64,6 +64,21 @@ class Outbox:
                     lambda line: line.xtrim(self._keys.audit, minid=f"{ms}-{int(number) + 1}", approximate=False),
                 )
 
+    def waiting(self, batch: int = 1000) -> Iterator[Entry]:
+        """Give every event that waits now, oldest first, reading in batches and letting go of nothing."""
+        newest, after = self._ask("XREVRANGE", "+", "-", 1), "-"
+        while newest:
+            found = self._ask("XRANGE", after, newest[0][0], batch)
+            yield from (Entry(entry_id, fields) for entry_id, fields in found)
+            if len(found) < batch:
+                return
+            after = f"({found[-1][0]}"
+
+    def _ask(self, command: str, start: str, end: str, limit: int) -> list[tuple[str, dict[str, str]]]:
+        with self._faults_translated():
+            found = self.client.execute_command(command, self._keys.audit, start, end, "COUNT", limit)
+        return list(found or ())
+
     def backlog(self) -> int:
         """Return how many events are waiting."""
         with self._faults_translated():

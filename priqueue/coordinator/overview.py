@@ -6,10 +6,8 @@ What it costs grows with lanes, workers and leases, never with the jobs that wai
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from redis.exceptions import RedisError
-
-from priqueue.coordinator.inspection import Stats
 from priqueue.coordinator.series import Series, Sums
+from priqueue.coordinator.stats import Stats
 
 _TOP = 20
 GROWTH_MS = 600_000
@@ -57,20 +55,16 @@ class Overview(Series):
     def snapshot(self) -> Snapshot:
         """Return the queue as it is now. Raises QueueUnavailable."""
         now_ms, stats = self.now_ms(), self.stats()
-        seen, backlog, causes, inflight = self._read(
-            ("HGETALL", self.keys.seen), ("XLEN", self.keys.audit), ("HGETALL", self.keys.causes),
-            ("HGETALL", self.keys.inflight),
-        )  # fmt: skip
+        causes, inflight = self._read(("HGETALL", self.keys.causes), ("HGETALL", self.keys.inflight))
         grown = self._causes({cause: int(number) for cause, number in causes.items()}, now_ms)
-        memory = self._memory()
         held: dict[str, list[str]] = {}
         for job_id, lease in inflight.items():
             held.setdefault(lease.partition(" ")[0], []).append(job_id)
         return Snapshot(
             at_ms=now_ms, stats=stats, causes=grown, buried=sum(cause.recent for cause in grown),
-            seen_s={duty: max(0, now_ms - int(ms)) / 1000 for duty, ms in seen.items() if ms.isdecimal()},
-            backlog=backlog or 0, recent=self.recent(now_ms), held=held,
-            memory_bytes=memory.get("used_memory"), memory_limit_bytes=memory.get("maxmemory") or None,
+            seen_s={duty: ago_s for duty, ago_s in stats.last_turn_s.items() if ago_s is not None},
+            backlog=stats.audit_backlog, recent=self.recent(now_ms), held=held,
+            memory_bytes=stats.memory_bytes, memory_limit_bytes=stats.memory_limit_bytes or None,
         )  # fmt: skip
 
     def _causes(self, numbers: Mapping[str, int], now_ms: int) -> list[Cause]:
@@ -80,13 +74,6 @@ class Overview(Series):
         recent = self._read(*(("ZCOUNT", self.keys.cause(cause), now_ms - GROWTH_MS, "+inf") for cause in top))
         causes = [_cause(cause, numbers[cause], new or 0) for cause, new in zip(top, recent, strict=True)]
         return sorted(causes, key=lambda cause: (-cause.recent, -cause.number, cause.name))
-
-    def _memory(self) -> Mapping[str, int]:
-        try:
-            told: Mapping[str, int] = self._client.info("memory")
-        except RedisError:  # a right that is missing, or a stand-in: an unknown number, and no reason to show nothing
-            return {}
-        return told
 
 
 def _cause(name: str, number: int, recent: int) -> Cause:

@@ -28,7 +28,8 @@ class Lanes(Inspector):
         if not ids:
             return []
         since = self._read(("HMGET", self.keys.since, *ids))[0]
-        at_ms = [int(ms or born_ms(job_id)) for job_id, ms in zip(ids, since, strict=True)]
+        pairs = zip(ids, since, strict=True)
+        at_ms = [int(times.split(" ")[0]) if times else born_ms(job_id) for job_id, times in pairs]
         return self._queued(ids, at_ms)
 
     def next_due(self, lane: str, limit: int) -> list[Queued]:

@@ -31,9 +31,21 @@ from priqueue import clock
 from priqueue.coordinator.keys import Keys
 from priqueue.exceptions import PriqueueError, QueueFull, QueueUnavailable
 
-_PRELUDE = ("basics", "duties", "checks", "leases", "letters", "picker", "answers", "runs")
+_PRELUDE = (
+    "basics",
+    "events",
+    "duties",
+    "checks",
+    "leases",
+    "letters",
+    "picker",
+    "histograms",
+    "answers",
+    "refusals",
+    "runs",
+)
 #: what takes jobs in is refused at the server's memory limit; all else runs there, so that the queue drains
-_TAKES_IN = ("enqueue", "replace")
+_TAKES_IN = ("admit", "enqueue", "replace")
 # A server that is busy, loading, without its master, without replicas or with a full disk, or whose scripts are being
 # flushed: in a moment the same call may succeed.
 # The client has classes for some of these, and takes the word off their message; the others keep it.

@@ -24,20 +24,21 @@ from priqueue.clock import monotonic_s
 from priqueue.conf import Settings
 from priqueue.coordinator import calls
 from priqueue.coordinator.connection import derive
+from priqueue.coordinator.intake import Intake
 from priqueue.coordinator.keys import FORGET_AFTER_MS, Keys
 from priqueue.coordinator.operations import Operations
+from priqueue.coordinator.owed import Owed
 from priqueue.coordinator.scripts import Call, Scripts
 from priqueue.coordinator.waiting import Waiting
 from priqueue.exceptions import (
     InvalidCaller,
     InvalidLane,
     LeaseLost,
-    NotHandedOver,
     PriqueueError,
     WorkerDraining,
     WorkerNotRegistered,
 )
-from priqueue.jobs import Claim, Failure, Job, NewerEnvelope
+from priqueue.jobs import Claim, Failure, NewerEnvelope
 from priqueue.signing import BadSignature
 
 _NEWER_ENVELOPE_S = 30
@@ -50,14 +51,16 @@ class Turn:
     #: claims that were to be acked, and whose lease is lost
     lost: Sequence[Claim]
     claims: list[Claim]
+    #: what was claimed and buried at once: it could not be trusted, or read
+    buried: list[tuple[Claim, Failure]]
     #: whether there was room and nothing ready; what was claimed and set aside, as unreadable, was ready
     found_nothing: bool
     #: "ok", or why there were no claims: "full", "draining" (asked to leave), "unregistered" (has to register)
     state: str
 
 
-class Coordinator(Operations):
-    """The queue in one Redis: every change of state goes through here.
+class Coordinator(Intake, Operations):
+    """The queue in one Redis: every change of state goes through here. How jobs come in stands in ``intake``.
 
     ``clock`` returns ms and stands in for the server's own time; production never passes one.
     """
@@ -73,6 +76,7 @@ class Coordinator(Operations):
             self.client, self.keys, audit=settings.audit, deadline_s=2 * settings.socket_timeout_s, now_ms=clock
         )
         self._unanswered: dict[str, str] = {}
+        self._owed = Owed(self.count)
         self._pools: dict[str, Sequence[str]] = {}
 
     def close(self) -> None:
@@ -81,24 +85,6 @@ class Coordinator(Operations):
         self._waiting.close()
 
     # --- a job's life ---
-
-    def enqueue(self, job: Job) -> bool:
-        """Take a job in; return False when it was there already. Raises QueueFull at the memory limit."""
-        try:
-            return bool(self._scripts.run(calls.enqueue([job], self.settings))[0][0])
-        except NotHandedOver as error:
-            raise type(error)(f"job {job.id}: {error}", job_id=job.id) from error
-
-    def enqueue_many(self, jobs: Sequence[Job]) -> None:
-        """Take jobs in, in their order within each lane, by round trips of bounded size.
-
-        Raises QueueFull or QueueUnavailable with ``job_id``: the first job that may not have been taken in.
-        """
-        for batch in calls.batches(jobs):
-            try:
-                self._scripts.run(*calls.by_lane(batch, self.settings))
-            except NotHandedOver as error:
-                raise type(error)(f"from job {batch[0].id} on: {error}", job_id=batch[0].id) from error
 
     def promote(self, limit: int = 100, *, caller: str = "ticker") -> int:
         """Move delayed jobs that are due to their lanes, ``limit`` at most; return how many."""
@@ -138,31 +124,37 @@ class Coordinator(Operations):
         asked = calls.claim(worker_id, claim_id, limit, self.settings)
         *acked, answer = self._scripts.run(*([calls.ack(done)] if done else []), asked, repeat=repeat)
         self._unanswered.pop(worker_id, None)
+        claims, buried = self._read_claims(worker_id, claim_id, answer[1:])
         return Turn(
             lost=[claim for claim, code in zip(done, acked[0], strict=True) if code < 0] if acked else (),
-            claims=self._read_claims(worker_id, claim_id, answer[1:]),
+            claims=claims,
+            buried=buried,
             found_nothing=answer == ["ok"],
             state=answer[0],
         )
 
-    def _read_claims(self, worker_id: str, token: str, rows: Iterable[Sequence[Any]]) -> list[Claim]:
+    def _read_claims(
+        self, worker_id: str, token: str, rows: Iterable[Sequence[Any]]
+    ) -> tuple[list[Claim], list[tuple[Claim, Failure]]]:
         """Return the claims that may run. What cannot be trusted or read is set aside and never decoded further."""
-        claims = []
+        claims, buried = [], []
         for row in rows:
             try:
                 claims.append(calls.read_claim(row, worker_id, token, self.settings))
             except (BadSignature, ValueError, LookupError, TypeError, InvalidCaller) as error:
                 # If this fails, the lease lapses and the job comes by again: no reason to lose the good claims.
                 with suppress(PriqueueError):
-                    self._set_aside(calls.unreadable(row, worker_id, token), error)
-        return claims
+                    buried += self._set_aside(calls.unreadable(row, worker_id, token), error)
+        return claims, buried
 
-    def _set_aside(self, claim: Claim, error: Exception) -> None:
+    def _set_aside(self, claim: Claim, error: Exception) -> list[tuple[Claim, Failure]]:
         if isinstance(error, NewerEnvelope):
             self.release(claim, reason=str(error), delay_s=_NEWER_ENVELOPE_S)
-        else:
-            name = "BadSignature" if isinstance(error, BadSignature) else "BadEnvelope"
-            self.bury(claim, Failure(error=name, message=str(error)))
+            return []
+        name = "BadSignature" if isinstance(error, BadSignature) else "BadEnvelope"
+        failure = Failure(error=name, message=str(error))
+        self.bury(claim, failure)
+        return [(claim, failure)]
 
     def wait(self, lanes: Iterable[str], timeout_s: float) -> bool:
         """Wait until one of the lanes may hold work, ``timeout_s`` at most; return whether a token was taken.
@@ -254,6 +246,16 @@ class Coordinator(Operations):
     def trim(self, limit: int = 1000) -> int:
         """Take what stands for no letter out of the dead list, looking at ``limit`` entries; return how many."""
         return int(self._one(Call("trim", (limit,))))
+
+    def owe(self, event: str, lane: str, *, at_once: bool = False) -> None:
+        """Count what came of the queue being away, or full: it is written after the next jobs are taken in."""
+        self._owed.add(event, lane)
+        if at_once:
+            self._owed.pay()
+
+    def count(self, numbers: Mapping[tuple[str, str], int]) -> None:
+        """Add to the totals: (event, lane) → number."""
+        self._once("count", *(word for (event, lane), number in numbers.items() for word in (event, lane, number)))
 
     def sample(self, gauges: Mapping[str, int]) -> None:
         """Put this moment's gauges into the series."""

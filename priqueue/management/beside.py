@@ -1,18 +1,10 @@
 """Beside: duties that run in threads of one process beside a main one."""
 
 from collections.abc import Sequence
-from typing import Protocol
 
-from priqueue.loops import Loop
-from priqueue.management.duties import Duty
+from priqueue.management.duties import LoopedDuty
 
 _LAST_TURN_S = 5
-
-
-class LoopedDuty(Duty, Protocol):
-    """A duty with a loop."""
-
-    loop: Loop
 
 
 class Together:

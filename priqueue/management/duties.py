@@ -11,9 +11,10 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
-from typing import Protocol
+from typing import Any, Protocol
 
 from django.core.management.base import CommandError, OutputWrapper
 
@@ -35,6 +36,12 @@ class Duty(Protocol):
 
     def stop(self) -> None:
         """End it; safe in a signal handler."""
+
+
+class LoopedDuty(Duty, Protocol):
+    """A duty that runs turn by turn of a loop."""
+
+    loop: Loop
 
 
 def fit_coordinator(stderr: OutputWrapper) -> Coordinator:
@@ -70,10 +77,17 @@ def say(stdout: OutputWrapper, line: str) -> None:
         stdout.flush()
 
 
-def touch_with_every_turn(loop: Loop, file: Path | None) -> None:
-    """Let a loop touch a file with every turn, if there is one."""
+def keep_running(duty: LoopedDuty, line: str, stdout: OutputWrapper, options: Mapping[str, Any]) -> None:
+    """Say in a line what runs, unless told to be silent, and run it until it ends or a signal stops it.
+
+    ``options`` are the command's own: ``verbosity``, and ``heartbeat_file`` as ``add_probe_option`` declares it.
+    """
+    file: Path | None = options["heartbeat_file"]
+    if options["verbosity"]:
+        say(stdout, line)
     if file is not None:
-        loop.turned = lambda: _touch(file)
+        duty.loop.turned = lambda: _touch(file)
+    run_until_stopped(duty)
 
 
 def run_until_stopped(duty: Duty) -> None:

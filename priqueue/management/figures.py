@@ -3,12 +3,14 @@
 import json
 from dataclasses import asdict
 from datetime import datetime
+from math import inf
 from typing import Any
 
 from priqueue import health
 from priqueue.conf import Settings
-from priqueue.coordinator.inspection import LaneStats, Pause, Stats, WorkerStats
+from priqueue.coordinator.histograms import BOUNDS_MS, MEASURES, Histogram
 from priqueue.coordinator.overview import Snapshot
+from priqueue.coordinator.stats import LaneStats, Pause, Stats, WorkerStats
 from priqueue.management.text import described, table, utc, visible
 
 _LANE_HEADS = (
@@ -24,11 +26,12 @@ def document(snapshot: Snapshot, settings: Settings) -> str:
     whole: dict[str, Any] = {
         "health": {"level": judged.level, "findings": [asdict(finding) for finding in judged.findings]}
     }
-    whole |= asdict(stats)
+    whole |= asdict(stats) | {"utilisation": stats.utilisation}
     for name, lane in whole["lanes"].items():
-        lane["share"] = share(stats, stats.lanes[name])
+        lane["share"] = stats.shares[name]
+        lane |= {measure: _measured(getattr(stats.lanes[name], measure)) for measure in MEASURES}
     for worker, known in zip(whole["workers"], stats.workers, strict=True):
-        worker["state"] = health.worker_state(known, settings)
+        worker["state"] = known.state(settings)
     return json.dumps({"namespace": settings.namespace, **whole}, default=_encoded)
 
 
@@ -56,10 +59,18 @@ def left_behind(stats: Stats) -> list[str]:
     ]
 
 
-def share(stats: Stats, lane: LaneStats) -> float | None:
-    """Return a lane's part of the picks that were made while every lane held work; None before the first."""
-    picks = sum(other.picks_full for other in stats.lanes.values())
-    return lane.picks_full / picks if picks else None
+def _measured(histogram: Histogram) -> dict[str, Any]:
+    """Return a histogram as programs read it: numbers by the end of their range, in ms; what has no end is null."""
+    names = [*map(str, BOUNDS_MS), "inf"]
+    ends = {f"p{part}_ms": histogram.at_most_ms(part / 100) for part in (50, 95)}
+    return {
+        "count": histogram.count, "sum_ms": histogram.sum_ms, **{name: _finite(end) for name, end in ends.items()},
+        "le_ms": dict(zip(names, histogram.numbers, strict=True)),
+    }  # fmt: skip
+
+
+def _finite(number: float | None) -> float | None:
+    return None if number == inf else number
 
 
 def _judgement(snapshot: Snapshot, settings: Settings) -> list[str]:
@@ -68,7 +79,7 @@ def _judgement(snapshot: Snapshot, settings: Settings) -> list[str]:
 
 
 def _lane_row(stats: Stats, name: str, lane: LaneStats) -> tuple[object, ...]:
-    part = share(stats, lane)
+    part = stats.shares[name]
     return (
         name, lane.weight, "-" if part is None else f"{part:.1%}", lane.ready, lane.delayed, lane.in_flight,
         f"{lane.oldest_ready_s:.1f} s" if lane.ready else "-",
@@ -83,13 +94,7 @@ def _pause(name: str, pause: Pause) -> str:
 
 def _worker_row(worker: WorkerStats, settings: Settings) -> tuple[object, ...]:
     slots = f"{worker.in_flight}/{worker.concurrency}"
-    return (
-        worker.id,
-        slots,
-        f"{worker.beat_s_ago:.1f} s ago",
-        health.worker_state(worker, settings),
-        ",".join(worker.lanes),
-    )
+    return worker.id, slots, f"{worker.beat_s_ago:.1f} s ago", worker.state(settings), ",".join(worker.lanes)
 
 
 def _encoded(value: Any) -> str:

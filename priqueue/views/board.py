@@ -6,9 +6,8 @@ from datetime import datetime, timedelta
 
 from priqueue import health
 from priqueue.conf import Settings
-from priqueue.coordinator.inspection import LaneStats, WorkerStats
 from priqueue.coordinator.overview import Cause, Snapshot
-from priqueue.health import worker_state
+from priqueue.coordinator.stats import LaneStats, WorkerStats
 from priqueue.jobs import from_ms
 from priqueue.words import UNKNOWN, count, duration, percent, rate, size
 
@@ -130,7 +129,7 @@ def _is_enough(snapshot: Snapshot, settings: Settings) -> bool:
 def _worker(worker: WorkerStats, snapshot: Snapshot, settings: Settings) -> WorkerRow:
     since_ms = worker.about.get("since_ms")
     return WorkerRow(
-        stats=worker, state=worker_state(worker, settings),
+        stats=worker, state=worker.state(settings),
         beat_at=from_ms(snapshot.at_ms) - timedelta(seconds=worker.beat_s_ago),
         since=from_ms(since_ms) if isinstance(since_ms, int | float) else None,
         version=str(worker.about.get("version", "")), held=snapshot.held.get(worker.id, ()),

@@ -76,7 +76,7 @@ def _tend(visit: Visit, deed: Deed, job: str | None) -> HttpResponse:
 
 def _chosen(visit: Visit, deed: Deed, ids: Sequence[str], *, one: bool) -> HttpResponse:
     with visit.desk.breaker.trying():
-        now_ms, letters = visit.desk.letters.now_ms(), visit.desk.letters.known(ids)
+        now_ms, letters = visit.desk.letters.now_ms(), visit.desk.letters.among(ids)
     fit = [letter for letter in letters if deed is PURGE or not letter.replaced_by]
     form = ChosenForm(visit.request.POST or None, initial={"until_ms": now_ms})
     back = visit.url("letters")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from priqueue.coordinator.inspection import Stats
+from priqueue.coordinator.stats import Stats
 from priqueue.jobs import JobStatus, State
 from project.demo.table import UNKNOWN, line
 

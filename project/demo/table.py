@@ -3,7 +3,7 @@
 from collections import deque
 from typing import TextIO
 
-from priqueue.coordinator.inspection import LaneStats, Stats
+from priqueue.coordinator.stats import LaneStats, Stats
 
 CLEAR = "\x1b[H\x1b[J"
 COLUMNS = ("lane", "ready", "delayed", "in flight", "oldest", "picks", "share")

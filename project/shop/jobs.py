@@ -54,9 +54,9 @@ def send_reminder(number: str) -> None:
         _send_once(number, "reminder_at", f"How was your order {number}?", "shop/reminder.txt")
 
 
-@priqueue.job(lane="low")
+@priqueue.job(lane="low", api=True)
 def sales_report(month: str) -> None:
-    """Add up the sales of a month ("2026-10") by product and write them to a file."""
+    """Add up the sales of a month ("2026-10") by product and write them to a file. May be asked for over HTTP."""
     with recorded():
         papers.write_report(month)
 

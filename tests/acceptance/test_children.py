@@ -188,3 +188,13 @@ def test_a_worker_whose_output_nobody_reads_goes_on(live: Live) -> None:
 
     assert worker.wait(20) == 0
     assert len(live.history("end")) == 2
+
+
+def test_what_a_handler_logs_in_its_child_names_its_job_and_forges_no_line(live: Live) -> None:
+    (job,) = live.enqueue("write_log", payload={"text": "one\ntwo"})
+    worker = live.start_worker("--processes", "1")
+
+    live.until(lambda: "it says" in live.log(worker))
+
+    (line,) = [line for line in live.log(worker).splitlines() if "it says" in line]
+    assert line.endswith(f"it says one\\x0atwo [job {job.id}]")

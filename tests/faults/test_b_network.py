@@ -154,6 +154,8 @@ def test_b10_a_frozen_server_holds_nobody_up_past_the_bound(
 ) -> None:
     with harmed(tmp_path, **options) as (server, live), listening(server) as ear:
         worker, *others = start_all(live)
+        produce(live, WORK)
+        drain(live)  # registered, it may not have started its children yet, nor the threads that talk to them
         before = _threads(worker.pid)
         server.freeze()
         with calm(live, worker, figure, "B10"):

@@ -17,7 +17,7 @@ from redis import Redis
 
 import priqueue
 from priqueue import wiring
-from priqueue.child import decode_claim, encode_claim, pack
+from priqueue.child import decode_claim, encode_claim, pack_orders, unpack_orders
 from priqueue.exceptions import InvalidPayload
 from priqueue.handlers import Handler, loads_strict
 from priqueue.jobs import Claim, Job
@@ -99,7 +99,7 @@ class Life:
 
     def claimed(self) -> Claim:
         (claim,) = self.queue.coordinator.pull("worker")
-        in_the_child = decode_claim(json.loads(pack(encode_claim(claim))))
+        in_the_child = decode_claim(unpack_orders(pack_orders(encode_claim(claim))))
         self.seen += [claim.job.payload_text(), in_the_child.job.payload_text()]
         return claim
 

@@ -139,3 +139,26 @@ def test_a_beat_is_no_change_of_state_and_leaves_no_event(queue: Queue) -> None:
     queue.coordinator.beat("worker", claims)
 
     assert (queue.events(), queue.counters()) == before
+
+
+@pytest.mark.parametrize(("silence_s", "late"), [(7.4, 0), (7.5, 1), (60, 1)])
+def test_a_beat_that_comes_after_more_than_one_interval_and_a_half_is_counted(
+    queue: Queue, silence_s: float, late: int
+) -> None:
+    queue.register("w")
+    queue.clock.advance(silence_s)
+
+    queue.coordinator.beat("w", [])
+
+    assert queue.counters().get("late_beats:", 0) == late
+
+
+def test_a_lease_that_is_renewed_late_is_counted_though_its_worker_was_heard_of(queue: Queue) -> None:
+    claims = queue.claimed(number=2)
+    queue.clock.advance(7)
+    queue.coordinator.pull("worker")
+    queue.clock.advance(1)
+
+    queue.coordinator.beat("worker", claims)
+
+    assert queue.counters()["late_beats:"] == 1

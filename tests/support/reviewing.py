@@ -35,10 +35,10 @@ _PROCESSORS = [
 
 
 @contextmanager
-def with_admin() -> Iterator[None]:
+def with_admin(urls: str = "tests.admin_urls") -> Iterator[None]:
     """Let the project have the admin inside the block."""
     with override_settings(
-        INSTALLED_APPS=[*settings.INSTALLED_APPS, *_APPS], MIDDLEWARE=_MIDDLEWARE, ROOT_URLCONF="tests.admin_urls",
+        INSTALLED_APPS=[*settings.INSTALLED_APPS, *_APPS], MIDDLEWARE=_MIDDLEWARE, ROOT_URLCONF=urls,
         STATIC_URL="/static/", TIME_ZONE="UTC", TEMPLATES=[{
             "BACKEND": "django.template.backends.django.DjangoTemplates", "APP_DIRS": True,
             "OPTIONS": {"context_processors": _PROCESSORS},

@@ -11,6 +11,7 @@ import pytest
 from priqueue.conf import Sentinel, Settings, Slo, Tls
 from priqueue.exceptions import ConfigurationError
 from priqueue.lanes import Lane
+from priqueue.limits import Limit, Policy
 
 URL = "redis://127.0.0.1:6379/0"
 
@@ -229,9 +230,36 @@ def test_a_number_of_children_is_a_whole_number_from_0_to_64(value):
     assert fault_of(PROCESSES=value).startswith("PRIQUEUE['PROCESSES']: ")
 
 
-@pytest.mark.parametrize(("name", "value"), [("MAX_READY", 100), ("MAX_READY", 0), ("RATE_LIMIT", "100/s")])
-def test_a_limit_that_would_not_be_held_is_refused(name, value):
-    assert fault_of(**{name: value}).endswith("; leave it out")
+@pytest.mark.parametrize("value", [1, 10**9, {"low": 5}, {"low": 5, "high": 1}, {}])
+def test_a_most_of_ready_jobs_is_a_number_for_each_lane_or_one_by_lane(value):
+    settings = parse(MAX_READY=value)
+
+    assert settings.max_ready_of("low") == (value if isinstance(value, int) else value.get("low"))
+    assert settings.max_ready_of("default") == (value if isinstance(value, int) else None)
+
+
+@pytest.mark.parametrize("value", [0, -1, True, 1.5, "100", [1], {"low": 0}, {"low": "5"}, {"low": None}])
+def test_a_most_of_ready_jobs_that_is_no_number_is_refused(value):
+    assert fault_of(MAX_READY=value).startswith("PRIQUEUE['MAX_READY']: not a number of jobs")
+
+
+def test_a_most_of_ready_jobs_for_a_lane_that_does_not_exist_is_refused():
+    assert fault_of(MAX_READY={"urgent": 5}) == (
+        "PRIQUEUE['MAX_READY']: names a lane that LANES does not have; use the names in LANES"
+    )
+
+
+def test_a_rate_limit_is_a_text_or_a_dict_by_caller():
+    assert parse(RATE_LIMIT="100/s").rate_limit == Policy.parse({"*": "100/s"})
+    assert parse(RATE_LIMIT={"key:": "5/s", "user:7": None}).rate_limit == Policy(
+        {"key:": Limit.parse("5/s"), "user:7": None}
+    )
+    assert parse().rate_limit is None
+
+
+@pytest.mark.parametrize("value", ["100", 100, "", {"key:": "often"}, {"": "1/s"}, {1: "1/s"}, ["1/s"]])
+def test_a_rate_limit_that_says_nothing_is_refused(value):
+    assert fault_of(RATE_LIMIT=value).startswith("PRIQUEUE['RATE_LIMIT']: ")
 
 
 def test_a_socket_timeout_leaves_time_to_repeat_a_beat():

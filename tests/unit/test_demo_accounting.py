@@ -5,15 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from priqueue.coordinator.inspection import LaneStats, Stats
+from priqueue.coordinator.stats import LaneStats, Stats, lane_stats
 from priqueue.jobs import Job, JobStatus, State
 from project.demo.accounting import Accounts, Planned, percentile
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
-NOTHING = LaneStats(
-    weight=1, ready=0, delayed=0, in_flight=0, oldest_ready_s=0.0, paused=None, enqueued=0, picks=0,
-    picks_full=0, acked=0, retried=0, buried=0, released=0, reclaimed=0,
-)  # fmt: skip
+NOTHING = lane_stats({}, "high", weight=1, ready=0, delayed=0, in_flight=0, oldest_ready_s=0.0, paused=None)
 
 
 @dataclass
@@ -27,7 +24,10 @@ class Ran:
 
 
 def stats(**lanes: LaneStats) -> Stats:
-    return Stats(lanes=lanes, dead=0, workers=[], left_behind={})
+    return Stats(
+        lanes=lanes, dead=0, workers=[], slots=0, capacity=0, left_behind={}, audit_backlog=0, audit_oldest_s=0,
+        last_turn_s={}, refused={}, late_beats=0, memory_bytes=None, memory_limit_bytes=None,
+    )  # fmt: skip
 
 
 def planned(job_id: str, *, doomed: bool = False, lane: str = "high") -> Planned:

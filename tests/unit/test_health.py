@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from priqueue.conf import Settings
-from priqueue.coordinator.inspection import LaneStats, Pause, Stats, WorkerStats
 from priqueue.coordinator.overview import Cause, Snapshot
 from priqueue.coordinator.series import Sums
-from priqueue.health import Level, judge, unknown, worker_state
+from priqueue.coordinator.stats import LaneStats, Pause, Stats, WorkerStats, lane_stats
+from priqueue.health import Level, judge, unknown
 from priqueue.jobs import from_ms
 from tests.support.queues import START_MS, test_settings
 
@@ -17,11 +17,8 @@ MINUTE_MS = 60_000
 
 
 def lane(**figures: Any) -> LaneStats:
-    usual: dict[str, Any] = dict.fromkeys(
-        ("ready", "delayed", "in_flight", "enqueued", "picks", "picks_full", "acked", "retried", "buried", "released",
-         "reclaimed"), 0,
-    )  # fmt: skip
-    return LaneStats(**{"weight": 1, "oldest_ready_s": 0.0, "paused": None, **usual, **figures})
+    nothing = lane_stats({}, "", weight=1, ready=0, delayed=0, in_flight=0, oldest_ready_s=0.0, paused=None)
+    return replace(nothing, **figures)
 
 
 def worker(worker_id: str = "web1:1", **about: Any) -> WorkerStats:
@@ -37,7 +34,11 @@ def snapshot(*workers: WorkerStats, lanes: dict[str, LaneStats] | None = None, *
         "seen_s": {"ticker": 0.1, "sweeper": 0.1, "auditor": 0.1}, "recent": Sums(at_ms=START_MS), "held": {},
     }  # fmt: skip
     left_behind = figures.pop("left_behind", {})
-    stats = Stats(lanes=whole, dead=0, workers=workers or (worker(),), left_behind=left_behind)
+    stats = Stats(
+        lanes=whole, dead=0, workers=workers or (worker(),), left_behind=left_behind, slots=0, capacity=8,
+        audit_backlog=0, audit_oldest_s=0.0, last_turn_s={}, refused={}, late_beats=0,
+        memory_bytes=None, memory_limit_bytes=None,
+    )  # fmt: skip
     return Snapshot(**{"stats": stats, **usual, **figures})
 
 
@@ -202,4 +203,4 @@ def test_a_worker_that_is_gone_with_jobs_is_said() -> None:
 def test_a_worker_is_late_after_one_beat_and_gone_after_two(about: dict[str, Any], state: str) -> None:
     settings: Settings = test_settings(HEARTBEAT_S=5)
 
-    assert worker_state(worker(**about), settings) == state
+    assert worker(**about).state(settings) == state

@@ -13,7 +13,7 @@ def _all(keys: Keys) -> list[str]:
     """Return a key of every kind."""
     return [
         *keys.fixed, *keys.of_lanes(["high", "low"]), keys.trail("id"), keys.cause("ValueError {odd}"),
-        keys.series(1), keys.run("id"), keys.wake_ticker,
+        keys.series(1), keys.run("id"), keys.wake_ticker, keys.limit("user:{1}"), keys.once("user:{1}", "a:b"),
     ]  # fmt: skip
 
 
@@ -65,3 +65,11 @@ def test_every_fixed_key_is_told_in_the_head_of_the_module() -> None:
     told = {line.split()[0] for line in (module.__doc__ or "").splitlines() if line.startswith("    ")}
 
     assert set(FIXED) <= told
+
+
+def test_a_caller_and_its_key_are_told_apart_and_neither_is_told() -> None:
+    keys = Keys("s")
+
+    assert keys.once("a", "b:c") != keys.once("a:b", "c")
+    assert "billing" not in keys.limit("key:billing") + keys.once("key:billing", "billing")
+    assert len(keys.limit("x" * 10**6)) == len(keys.limit("x"))

@@ -87,6 +87,8 @@ def test_the_queues_settings_come_from_the_environment(tmp_path: Path) -> None:
         REDIS_URL="redis://127.0.0.1/0",
         PRIQUEUE_NAMESPACE="shop",
         PRIQUEUE_LANES="urgent=5,rest=1",
+        PRIQUEUE_MAX_READY="urgent=500",
+        PRIQUEUE_RATE_LIMIT="key:billing=500/s, user:=30/min burst 60,worker:=none,*=100/s",
         PRIQUEUE_CONCURRENCY="3",
         PRIQUEUE_MAX_ATTEMPTS="7",
         PRIQUEUE_TIMEOUT_S="1.5",
@@ -98,12 +100,22 @@ def test_the_queues_settings_come_from_the_environment(tmp_path: Path) -> None:
         "URL": "redis://127.0.0.1/0",
         "NAMESPACE": "shop",
         "LANES": {"urgent": 5, "rest": 1},
+        "MAX_READY": {"urgent": 500},
+        "RATE_LIMIT": {"key:billing": "500/s", "user:": "30/min burst 60", "worker:": None, "*": "100/s"},
         "CONCURRENCY": 3,
         "MAX_ATTEMPTS": 7,
         "TIMEOUT_S": 1.5,
         "HEARTBEAT_S": 2.0,
         "SHUTDOWN_GRACE_S": 9.0,
     }
+
+
+def test_a_limit_for_all_is_a_text_or_a_number(tmp_path: Path) -> None:
+    given = {"PRIQUEUE_MAX_READY": "10000", "PRIQUEUE_RATE_LIMIT": "100/s burst 500"}
+
+    found = read_settings("PRIQUEUE", data=tmp_path, **given)["PRIQUEUE"]
+
+    assert (found["MAX_READY"], found["RATE_LIMIT"]) == (10_000, "100/s burst 500")
 
 
 def test_all_processes_share_one_drawn_secret_key_that_only_the_owner_may_read(tmp_path: Path) -> None:
@@ -189,3 +201,28 @@ def test_the_example_file_explains_every_name_the_settings_read_and_no_other() -
 @pytest.mark.parametrize("line", (ROOT / ".env.example").read_text().splitlines())
 def test_the_example_file_sets_nothing_by_itself(line: str) -> None:
     assert not line or line.startswith("#")
+
+
+LOG = r"""
+import django, logging
+django.setup()
+logging.getLogger("priqueue").warning("half\u202e\nforged", extra={"job_id": "j1"})
+"""
+
+
+def test_in_production_a_record_is_one_json_object_a_line(tmp_path: Path) -> None:
+    result = run_python("-c", LOG, data=tmp_path, REDIS_URL="redis://127.0.0.1:1/0")
+
+    (line,) = result.stderr.splitlines()
+    document = json.loads(line)
+    assert document.items() >= {"level": "WARNING", "logger": "priqueue", "job_id": "j1"}.items()
+    assert (document["message"], line.isascii()) == ("half\u202e\nforged", True)
+    assert re.match(r"\d{4}-\d\d-\d\dT", document["timestamp"])
+
+
+@pytest.mark.parametrize("env", [{"LOG_FORMAT": "line", "REDIS_URL": "redis://127.0.0.1:1/0"}, {}])
+def test_in_a_trial_or_when_asked_for_a_record_is_a_line_for_people(tmp_path: Path, env: dict[str, str]) -> None:
+    result = run_python("-c", LOG, data=tmp_path, **env)
+
+    (line,) = result.stderr.splitlines()
+    assert line.endswith("WARNING priqueue half\\u202e\\x0aforged [job j1]")

@@ -36,7 +36,7 @@ while #ids < room and ghosts < 1000 do
     local failures, crashes = string.match(call('HGET', attempts, id) or '', '^(%d+) (%d+)')
     local lease = {id = id, worker = worker, token = claim_id, lane = lane.name,
       attempt = (failures or 0) + 1, crashes = (crashes or 0) + 0}
-    local ready_since = take_since(id)
+    local ready_since = take_since(id, lane.name)
     write_lease(lease, now + lease_ms)
     if audited == 'all' then
       emit('claim', 'worker:' .. worker, id, lane.name, {head = head_of(envelope), outcome = 'in flight'})

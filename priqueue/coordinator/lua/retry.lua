@@ -1,6 +1,7 @@
 -- retry: in flight -> delayed, after a failure.
 -- Lanes: the job's own.   ARGV[5] 1 for a repeat   ARGV[6] id   ARGV[7] token   ARGV[8] delay_ms
 -- ARGV[9] digest of the traceback   ARGV[10] trail record   ARGV[11] the same without the traceback   ARGV[12] reason
+-- ARGV[13] ms it ran ('' for unknown)
 -- Output: 1 done | 0 done already (a repeat, and the newest trail record is this lease's) | -1 the lease is lost
 local id, lane, lease = ARGV[6], lanes[order[1]], lease_of(ARGV[6])
 if not lease or lease.token ~= ARGV[7] then
@@ -18,5 +19,6 @@ if audited == 'all' then
     {head = head_of(call('HGET', jobs, id)), outcome = 'delayed', reason = ARGV[12]})
 end
 count('retried', lane.name)
+observe('run', lane.name, tonumber(ARGV[13]))
 write_counts()
 return 1

@@ -6,13 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from priqueue.management import auditing
-from priqueue.management.duties import (
-    add_probe_option,
-    fit_coordinator,
-    run_until_stopped,
-    say,
-    touch_with_every_turn,
-)
+from priqueue.management.duties import add_probe_option, fit_coordinator, keep_running
 
 
 class Command(BaseCommand):
@@ -35,7 +29,4 @@ class Command(BaseCommand):
         if options["once"]:
             auditor.drain()
             return
-        if options["verbosity"]:
-            say(self.stdout, "auditor: running")
-        touch_with_every_turn(auditor.loop, options["heartbeat_file"])
-        run_until_stopped(auditor)
+        keep_running(auditor, "auditor: running", self.stdout, options)

@@ -7,14 +7,8 @@ from django.core.management.base import BaseCommand
 
 from priqueue import wiring
 from priqueue.management import auditing
-from priqueue.management.beside import LoopedDuty, Together
-from priqueue.management.duties import (
-    add_probe_option,
-    fit_coordinator,
-    run_until_stopped,
-    say,
-    touch_with_every_turn,
-)
+from priqueue.management.beside import Together
+from priqueue.management.duties import add_probe_option, fit_coordinator, keep_running
 from priqueue.sweeper import Sweeper
 from priqueue.ticker import Ticker
 
@@ -33,9 +27,8 @@ class Command(BaseCommand):
         """Run them."""
         coordinator, inspector = fit_coordinator(self.stderr), wiring.inspector()
         auditor = None if options["no_audit"] else auditing.auditor()
-        others: list[LoopedDuty] = [Sweeper(coordinator, inspector), *([auditor] if auditor else [])]
-        if options["verbosity"]:
-            say(self.stdout, f"coordinator: ticker{', sweeper and auditor' if auditor else ' and sweeper'} running")
-        together = Together(Ticker(coordinator, inspector), others)
-        touch_with_every_turn(together.loop, options["heartbeat_file"])
-        run_until_stopped(together)
+        together = Together(
+            Ticker(coordinator, inspector), [Sweeper(coordinator, inspector), *([auditor] if auditor else [])]
+        )
+        line = f"coordinator: ticker{', sweeper and auditor' if auditor else ' and sweeper'} running"
+        keep_running(together, line, self.stdout, options)

@@ -8,13 +8,7 @@ from django.core.management.base import BaseCommand
 from priqueue import wiring
 from priqueue.management import auditing
 from priqueue.management.beside import Together
-from priqueue.management.duties import (
-    add_probe_option,
-    fit_coordinator,
-    run_until_stopped,
-    say,
-    touch_with_every_turn,
-)
+from priqueue.management.duties import add_probe_option, fit_coordinator, keep_running
 from priqueue.sweeper import Sweeper
 
 
@@ -37,7 +31,5 @@ class Command(BaseCommand):
                 pass
             return
         auditor = None if options["no_audit"] else auditing.auditor()
-        if options["verbosity"]:
-            say(self.stdout, "sweeper: running" + (", with an auditor" if auditor else ""))
-        touch_with_every_turn(sweeper.loop, options["heartbeat_file"])
-        run_until_stopped(Together(sweeper, [auditor] if auditor else []))
+        line = "sweeper: running" + (", with an auditor" if auditor else "")
+        keep_running(Together(sweeper, [auditor] if auditor else []), line, self.stdout, options)

@@ -6,13 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from priqueue import wiring
-from priqueue.management.duties import (
-    add_probe_option,
-    fit_coordinator,
-    run_until_stopped,
-    say,
-    touch_with_every_turn,
-)
+from priqueue.management.duties import add_probe_option, fit_coordinator, keep_running
 from priqueue.ticker import Ticker
 
 
@@ -33,7 +27,4 @@ class Command(BaseCommand):
             while ticker.run_once() == 0:
                 pass
             return
-        if options["verbosity"]:
-            say(self.stdout, "ticker: running")
-        touch_with_every_turn(ticker.loop, options["heartbeat_file"])
-        run_until_stopped(ticker)
+        keep_running(ticker, "ticker: running", self.stdout, options)

@@ -53,12 +53,9 @@ class Command(BaseCommand):
     def run(self, **options: Any) -> int:
         """Run the worker and return what to exit with."""
         worker = self.make_worker(**options)
-        if options["verbosity"]:
-            where = f"{worker.processes} children" if worker.processes else "threads of this process"
-            slots = f"{worker.concurrency} slots in {where}, lanes {', '.join(worker.lanes)}"
-            duties.say(self.stdout, f"worker {worker.id}: {slots}")
-        duties.touch_with_every_turn(worker.loop, options["heartbeat_file"])
-        duties.run_until_stopped(worker)
+        where = f"{worker.processes} children" if worker.processes else "threads of this process"
+        line = f"worker {worker.id}: {worker.concurrency} slots in {where}, lanes {', '.join(worker.lanes)}"
+        duties.keep_running(worker, line, self.stdout, options)
         return worker.exit_code
 
     def make_worker(self, **options: Any) -> Worker:

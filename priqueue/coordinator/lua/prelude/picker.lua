@@ -1,5 +1,5 @@
 -- picker: the rule of picker.py over the lanes of one worker's pool; tests hold the two together.
--- Output: none; pool_of, pick, write_credits, announce, is_suspect and take_since, for claim.lua
+-- Output: none; pool_of, pick, write_credits, announce and is_suspect, for claim.lua
 local function pool_of(wanted, weights)
   local pool = {name = table.concat(wanted, ','), lanes = {}}
   local is_wanted, weight_of = {}, string.gmatch(weights, '%d+')
@@ -44,9 +44,4 @@ local function announce(pool) -- where there is more, the next waiting worker sh
 end
 local function is_suspect(id) -- an "s" after the numbers: a process died of it, and of it alone
   return string.find(call('HGET', attempts, id) or '', 's') and 1 or 0
-end
-local function take_since(id)
-  local ready_since = call('HGET', since, id) or ''
-  call('HDEL', since, id)
-  return ready_since
 end

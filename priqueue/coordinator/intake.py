@@ -1,0 +1,133 @@
+"""Intake: how jobs come into the queue, as a part of the Coordinator.
+
+1. ``admit`` asks, before anything is written, whether there is room in their lanes and whether their caller's rate
+   allows them; where nothing limits them it asks nobody
+2. ``enqueue`` and ``enqueue_many`` take them in, ``enqueue_once`` with idempotency keys; what was admitted is not
+   refused for room or rate any more, however late it comes
+3. ``report`` makes audit events of what was refused
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from priqueue.conf import Settings
+from priqueue.coordinator import calls
+from priqueue.coordinator.owed import Owed
+from priqueue.coordinator.scripts import Call, Scripts
+from priqueue.exceptions import NotHandedOver, PriqueueError, QueueFull, RateLimited
+from priqueue.jobs import Job
+from priqueue.limits import Limit, Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What is left to a caller: jobs of its burst, and seconds until it has the whole burst again."""
+
+    limit: Limit
+    left: int
+    full_in_s: float
+
+
+class Intake:
+    """The side of the Coordinator where jobs come in."""
+
+    settings: Settings
+    _scripts: Scripts
+    _owed: Owed
+
+    def admit(self, jobs: Sequence[Job], rule: Rule | None = None) -> Allowance | None:
+        """Check that the jobs of one caller may come in, all or none; return what its limit leaves it, if it has one.
+
+        Raises QueueFull where a lane would hold more than MAX_READY, and RateLimited.
+        """
+        if not jobs or not self._is_limited(jobs, rule):
+            return None
+        lanes = Counter(job.lane for job in jobs)
+        (answer,) = self._scripts.run(calls.admit(jobs[0], lanes, len(jobs), self.settings, rule))
+        return self._allowance(answer, rule, len(jobs))
+
+    def admit_each(self, jobs: Sequence[Job], rule: Rule | None = None) -> list[Allowance | PriqueueError | None]:
+        """Check the jobs of one caller one by one, in one round trip; return for each what ``admit`` would say."""
+        if not jobs or not self._is_limited(jobs, rule):
+            return [None] * len(jobs)
+        asked, ahead = [], Counter[str]()
+        for job in jobs:
+            # Those before it are not in the lane yet.
+            ahead[job.lane] += 1
+            asked.append(calls.admit(job, {job.lane: ahead[job.lane]}, 1, self.settings, rule))
+        return [self._outcome(answer, rule) for answer in self._scripts.run(*asked)]
+
+    def _is_limited(self, jobs: Sequence[Job], rule: Rule | None) -> bool:
+        limited = rule is not None and rule.limit is not None
+        return limited or any(self.settings.max_ready_of(job.lane) is not None for job in jobs)
+
+    def _outcome(self, answer: Sequence[str], rule: Rule | None) -> Allowance | PriqueueError | None:
+        try:
+            return self._allowance(answer, rule, 1)
+        except (QueueFull, RateLimited) as refusal:
+            return refusal
+
+    def _allowance(self, answer: Sequence[str], rule: Rule | None, number: int) -> Allowance | None:
+        said, limit = answer[0], rule.limit if rule else None
+        if said == "full":
+            most = self.settings.max_ready_of(answer[1])
+            raise QueueFull(f"lane {answer[1]} holds {answer[2]} ready jobs; MAX_READY is {most}")
+        if limit is None:
+            return None
+        if said == "limited":
+            raise _rate_limited(limit, int(answer[1]), number)
+        return Allowance(limit, int(answer[1]), int(answer[2]) / 1e6)
+
+    def enqueue(self, job: Job) -> bool:
+        """Take a job in; return False when it was there already. Raises QueueFull at the memory limit."""
+        try:
+            taken = bool(self._scripts.run(calls.enqueue([job], self.settings))[0][0])
+        except NotHandedOver as error:
+            raise type(error)(f"job {job.id}: {error}", job_id=job.id) from error
+        self._owed.pay()
+        return taken
+
+    def enqueue_many(self, jobs: Sequence[Job]) -> None:
+        """Take jobs in, in their order within each lane, by round trips of bounded size.
+
+        Raises QueueFull or QueueUnavailable with ``job_id``: the first job that may not have been taken in.
+        """
+        for batch in calls.batches(jobs):
+            try:
+                self._scripts.run(*calls.by_lane(batch, self.settings))
+            except NotHandedOver as error:
+                raise type(error)(f"from job {batch[0].id} on: {error}", job_id=batch[0].id) from error
+        self._owed.pay()
+
+    def enqueue_once(self, jobs: Sequence[Job], marks: Sequence[str]) -> list[str | None]:
+        """Take jobs in, a hundred at most, each under a mark (``calls.mark``) or under none, "".
+
+        Return for each the id of the job that is in: its own, or that of an earlier job with the same mark; None where
+        the mark stands for other content, and nothing was taken in. Raises QueueFull and QueueUnavailable.
+        """
+        marked = {job.id: mark for job, mark in zip(jobs, marks, strict=True)}
+        asked = calls.by_lane(jobs, self.settings, marked)
+        said = [code for answer in self._scripts.run(*asked) for code in answer]
+        order = [job.id for lane in dict.fromkeys(job.lane for job in jobs) for job in jobs if job.lane == lane]
+        taken = dict(zip(order, said, strict=True))
+        return [_standing(job.id, taken[job.id]) for job in jobs]
+
+    def report(self, limit: int = 100) -> int:
+        """Write an audit event for each caller whose minute of refusals is over, ``limit`` at most; return how many."""
+        return int(self._scripts.run(Call("report", (limit,)))[0])
+
+
+def _standing(job_id: str, code: int | str) -> str | None:
+    if isinstance(code, str):
+        return code
+    return None if code < 0 else job_id
+
+
+def _rate_limited(limit: Limit, wait_us: int, number: int) -> RateLimited:
+    if wait_us < 0:
+        said = f"{number} jobs at once are more than a burst of the rate limit {limit}; hand over fewer"
+        return RateLimited(said, retry_after_s=math.inf)
+    wait_s = wait_us / 1e6
+    return RateLimited(f"over the rate limit {limit}; try again in {wait_s:.3f} s", retry_after_s=wait_s)

@@ -1,0 +1,23 @@
+-- histograms: how long jobs waited and ran, counted by range, for those who watch.
+-- "wait_le_100:high" counts what took 100 ms at most and more than the bound below; "wait_ms:high" is the sum of all.
+-- Output: none; observe and take_since
+local bounds = {5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000, 300000, 900000, 3600000} -- as histograms.py
+local function observe(what, lane, ms) -- nil is what nobody measured
+  if not ms then return end
+  local at = 1
+  while bounds[at] and ms > bounds[at] do at = at + 1 end
+  count(what .. '_le_' .. (bounds[at] or 'inf'), lane)
+  count(what .. '_ms', lane, ms)
+end
+local function born_of(id) -- the time in a UUIDv7, by the clock of who enqueued it; nil for another id
+  local high, low = string.match(id, '^(%x%x%x%x%x%x%x%x)%-(%x%x%x%x)%-7')
+  return high and tonumber(high, 16) * 65536 + tonumber(low, 16)
+end
+local function take_since(id, lane) -- what is claimed has waited since it was ready, and is late since it was due
+  local ready, due = string.match(call('HGET', since, id) or '', '^(%d+) ?(%d*)$')
+  call('HDEL', since, id)
+  local ready_ms, due_ms = tonumber(ready) or born_of(id), tonumber(due or '')
+  observe('wait', lane, ready_ms and math.max(0, now - ready_ms))
+  observe('lateness', lane, due_ms and math.max(0, now - due_ms))
+  return ready or ''
+end

@@ -1,0 +1,1 @@
+"""Peers: the same job on other queues, each as its own documentation begins, without results."""

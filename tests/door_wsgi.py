@@ -1,0 +1,5 @@
+"""The WSGI entry point of the test project."""
+
+from django.core.wsgi import get_wsgi_application
+
+application = get_wsgi_application()
