@@ -503,7 +503,7 @@ def test_what_was_last_known_stays_with_its_time_and_nothing_is_a_zero(
 def test_a_process_that_never_saw_the_queue_shows_no_number_at_all(queue: Queue, deaf: list[str]) -> None:
     shown = text(visitor("view_queue").get(OWN)).partition("Throughput")[2]
 
-    assert "0" not in re.sub(r"in steps of 5 minutes|: 0", "", shown)
+    assert not re.search(r"\b0\b", shown)
 
 
 def test_the_document_says_it_too_and_the_page_recovers(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
