@@ -243,6 +243,18 @@ def test_a_queue_that_is_away_is_down_and_nothing_else(real_queue: Queue) -> Non
     assert scraped(nowhere) == {("priqueue_up", ()): 0}
 
 
+def test_no_secret_of_the_settings_is_in_a_scrape_or_in_the_figures(make_queue: Callable[..., Queue]) -> None:
+    secrets = ("hunter2", "scrape-me", "sign-me-with-this-key")
+    queue = make_queue(PASSWORD=secrets[0], METRICS_TOKEN=secrets[1], SIGNING_KEYS=[secrets[2]])
+    queue.claimed(payload={"card": "4111-1111"})
+    registry = CollectorRegistry()
+    registry.register(QueueCollector(lambda: queue.inspector))
+
+    told = generate_latest(registry).decode() + repr(queue.inspector.stats()) + repr(queue.settings)
+
+    assert [secret for secret in (*secrets, "4111-1111") if secret in told] == []
+
+
 # ── the view ──
 
 
