@@ -31,9 +31,13 @@ Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 def scraped(inspector: Inspector) -> Samples:
     """Return every sample of one scrape, as the client's own parser reads it."""
+    return parsed(exposed(inspector))
+
+
+def exposed(inspector: Inspector) -> str:
     registry = CollectorRegistry()
     registry.register(QueueCollector(lambda: inspector))
-    return parsed(generate_latest(registry).decode())
+    return generate_latest(registry).decode()
 
 
 def parsed(text: str) -> Samples:
@@ -247,10 +251,8 @@ def test_no_secret_of_the_settings_is_in_a_scrape_or_in_the_figures(make_queue: 
     secrets = ("hunter2", "scrape-me", "sign-me-with-this-key")
     queue = make_queue(PASSWORD=secrets[0], METRICS_TOKEN=secrets[1], SIGNING_KEYS=[secrets[2]])
     queue.claimed(payload={"card": "4111-1111"})
-    registry = CollectorRegistry()
-    registry.register(QueueCollector(lambda: queue.inspector))
 
-    told = generate_latest(registry).decode() + repr(queue.inspector.stats()) + repr(queue.settings)
+    told = exposed(queue.inspector) + repr(queue.inspector.stats()) + repr(queue.settings)
 
     assert [secret for secret in (*secrets, "4111-1111") if secret in told] == []
 
