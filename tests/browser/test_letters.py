@@ -35,11 +35,11 @@ def test_a_job_fails_its_letter_says_why_and_its_edited_copy_succeeds(
     expect(page.locator(".pq-trace strong").first).to_be_visible()
 
     page.get_by_role("link", name="Edit & requeue").click()
-    page.get_by_label("Payload").fill('{"number": "S-007", "declines": "0"}')
-    page.get_by_label("Reason").fill("the customer gave another card")
+    page.get_by_role("textbox", name="Payload").fill('{"number": "S-007", "declines": "0"}')
+    page.get_by_role("textbox", name="Reason").fill("the customer gave another card")
     page.get_by_role("button", name="Enqueue the edited job").click()
     expect(page.get_by_text("declines: Input should be a valid integer")).to_be_visible()
-    page.get_by_label("Payload").fill('{"number": "S-007", "declines": 0}')
+    page.get_by_role("textbox", name="Payload").fill('{"number": "S-007", "declines": 0}')
     page.get_by_role("button", name="Enqueue the edited job").click()
 
     expect(page.get_by_text("The letter stays, and says so.")).to_be_visible()
@@ -57,7 +57,7 @@ def test_letters_are_purged_by_their_cause_with_a_reason(site: Site, open_as: Ca
 
     page.locator(".pq-chips a").filter(has_text="shop.Odd").click()
     page.get_by_role("link", name="Purge 230 matching…").click()
-    page.get_by_label("Reason").fill("duplicates of incident 812")
+    page.get_by_role("textbox", name="Reason").fill("duplicates of incident 812")
     page.get_by_role("button", name="Purge 230 letters").click()
 
     expect(page.get_by_role("heading", name="Purge of 230 letters: done")).to_be_visible()
@@ -70,7 +70,7 @@ def test_a_run_can_be_stopped_left_and_gone_on_with(site: Site, open_as: Callabl
     page = open_as()
     page.goto(f"{OWN}dead/requeue/")
     page.get_by_label("10 a second").check()
-    page.get_by_label("Reason").fill("the gateway is back")
+    page.get_by_role("textbox", name="Reason").fill("the gateway is back")
     page.get_by_role("button", name="Requeue 60 letters").click()
     expect(page.locator("[data-run-text]")).to_contain_text("requeued 5 of 60")
 
@@ -102,7 +102,7 @@ def test_some_are_selected_and_the_page_says_how_many(site: Site, open_as: Calla
     purge.click()
 
     expect(page.get_by_role("heading", name="Purge 2 dead letters?")).to_be_visible()
-    page.get_by_label("Reason").fill("duplicates")
+    page.get_by_role("textbox", name="Reason").fill("duplicates")
     page.get_by_role("button", name="Purge 2 letters").click()
     expect(page.get_by_text("Purged 2 letters: duplicates.")).to_be_visible()
     assert site.raw.hlen(site.keys.letters) == 3
@@ -124,7 +124,7 @@ def test_without_javascript_a_run_is_done_by_its_button(site: Site, open_as: Cal
     site.bury(ODD, 3)
     page = open_as(java_script_enabled=False)
     page.goto(f"{OWN}dead/purge/")
-    page.get_by_label("Reason").fill("duplicates")
+    page.get_by_role("textbox", name="Reason").fill("duplicates")
     page.get_by_role("button", name="Purge 3 letters").click()
 
     page.get_by_role("button", name="Go on").click()
