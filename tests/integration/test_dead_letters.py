@@ -483,3 +483,24 @@ def test_requeue_of_everything_leaves_out_what_was_replaced(queue: Queue) -> Non
     assert queue.places() == {replaced: "dead", "copy": "ready", other: "ready"}
     assert ids(dead_letters.scan(Filter(replaced=True))) == [replaced]
     assert ids(dead_letters.scan(Filter(replaced=False))) == []
+
+
+@pytest.mark.parametrize("newer", [False, True])
+def test_a_trim_in_the_middle_of_a_walk_gives_nothing_twice_and_misses_nothing(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch, newer: bool
+) -> None:
+    monkeypatch.setattr(order, "BATCH", 10)
+    monkeypatch.setattr(order, "_MARGIN", 10)
+    made = bury(queue, 60)
+    holes = made[45:] + made[:5]
+    found: list[str] = []
+
+    for stretch in reader(queue).walk(Filter(), newer=newer):
+        found += [letter.id for letter in stretch.letters]
+        if len(found) == 10:
+            queue.coordinator.purge(holes, caller="user:1", reason="others")
+            while queue.coordinator.trim() or queue.raw.exists(queue.keys.trim):
+                pass
+
+    left = [job_id for job_id in (made[::-1] if newer else made) if job_id not in holes or job_id in found]
+    assert found == left
