@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from priqueue.clock import monotonic_s
+from priqueue.coordinator import order
 from priqueue.coordinator.dead import Filter, Latest, Letter, OpenedLetter
 from priqueue.coordinator.inspection import attempt_of
 from priqueue.coordinator.order import LAST, NOBODY, Entry, Mark, Order
@@ -29,6 +30,8 @@ class Stretch:
     cursor: str
     #: how many entries were looked at
     looked: int
+    #: whether there are entries behind it
+    more: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +70,7 @@ class Letters(Order):
             if len(found) > size:
                 on = found[size - 1].cursor
                 break
-            if looked >= _LOOKED_AT_BY_A_PAGE or monotonic_s() > give_up_at_s:
+            if stretch.more and (looked >= _LOOKED_AT_BY_A_PAGE or monotonic_s() > give_up_at_s):
                 on = stretch.cursor
                 break
         letters = found[:size]
@@ -81,7 +84,7 @@ class Letters(Order):
         number, looked, give_up_at_s = 0, 0, monotonic_s() + _COUNT_S
         for stretch in self.walk(wanted, cursor):
             number, looked = number + len(stretch.letters), looked + stretch.looked
-            if looked >= _LOOKED_AT_BY_A_COUNT or monotonic_s() > give_up_at_s:
+            if stretch.more and (looked >= _LOOKED_AT_BY_A_COUNT or monotonic_s() > give_up_at_s):
                 return Count(number=number, cursor=stretch.cursor)
         return Count(number=number, cursor="")
 
@@ -119,7 +122,7 @@ class Letters(Order):
                     letters.append(entry)
                     again |= {entry.id} if entry.doubled else set()
             mark, given = _moved(mark, entries[-1], letters), {entry.id for entry in entries}
-            yield _stretch(fits, letters, entries, mark)
+            yield _stretch(fits, letters, len(entries), mark, mark.place > 0)
             # Not at the first letter that is too old: the server's clock may have been set back by a little.
             if letters and all(letter.ms < since_ms for letter in letters):
                 return
@@ -141,7 +144,7 @@ class Letters(Order):
                     letters.append(entry)
                     again |= {entry.id} if entry.doubled else set()
             mark, given = _moved(mark, entries[0], letters), {entry.id for entry in entries}
-            yield _stretch(fits, letters, entries, mark)
+            yield _stretch(fits, letters, len(entries), mark, len(entries) == order.BATCH)
             if letters and all(letter.ms > until_ms for letter in letters):
                 return
 
@@ -237,10 +240,10 @@ def _cursor(mark: Mark) -> str:
 
 
 def _stretch(
-    fits: Callable[[Mapping[str, Any]], bool], letters: Sequence[Entry], entries: Sequence[Entry], end: Mark
+    fits: Callable[[Mapping[str, Any]], bool], letters: Sequence[Entry], looked: int, end: Mark, more: bool
 ) -> Stretch:
     meant = [_letter(entry) for entry in letters if entry.record and fits(entry.record)]
-    return Stretch(letters=meant, cursor=_cursor(end), looked=len(entries))
+    return Stretch(letters=meant, cursor=_cursor(end), looked=looked, more=more)
 
 
 def _letter(entry: Entry) -> Letter:
