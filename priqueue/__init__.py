@@ -22,6 +22,7 @@ To follow a job's life, read the files in this order:
     retry        what follows a failure
     sweeper      what follows the loss of a worker
     dead_letters what is kept for a person
+    runs         many letters requeued or purged, in steps
     operations   pause, resume, drain
     audit        from the queue into rows that nobody changes, and the proof of it
 """

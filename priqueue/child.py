@@ -26,7 +26,6 @@ from priqueue.runner import Key, Runner, key_of
 
 _PR_SET_PDEATHSIG = 1
 
-
 # What writes it may have been corrupted by a handler: unlike orders, it must not be able to crash who reads it.
 # ASCII: text that has no UTF-8, such as half of a surrogate pair, gets through as well.
 _JSON = json.JSONEncoder(separators=(",", ":"))

@@ -107,10 +107,6 @@ class ApiKey(models.Model):
     def __str__(self) -> str:
         return self.name
 
-    def is_valid_at(self, moment: datetime) -> bool:
-        """Return whether it is neither revoked nor expired."""
-        return self.revoked_at is None and (self.expires_at is None or moment < self.expires_at)
-
 
 class Queue(models.Model):
     """The queue: no table, but the permissions of its pages, and their place in the admin."""

@@ -24,6 +24,7 @@ from django.db import connections
 
 from priqueue import client, clock, events, executor, handlers, jobs, wiring
 from priqueue.coordinator import Coordinator, Inspector, Letters
+from priqueue.coordinator.intake import Taken
 from priqueue.coordinator.letters import Filter, OpenedLetter
 from priqueue.exceptions import InvalidPayload
 from priqueue.executor import Outcome, Verdict
@@ -55,10 +56,11 @@ class _Recorder(Coordinator):
         self.enqueue_many([job])
         return is_new
 
-    def enqueue_once(self, jobs: Sequence[Job], marks: Sequence[str]) -> list[str | None]:
-        standing = super().enqueue_once(jobs, marks)
-        self.taken_in |= {job.id: job for job, job_id in zip(jobs, standing, strict=True) if job.id == job_id}
-        return standing
+    def enqueue_once(self, jobs: Sequence[Job], *options: Any) -> list[Any]:
+        outcomes = super().enqueue_once(jobs, *options)
+        ids = {outcome.job_id for outcome in outcomes if isinstance(outcome, Taken)}
+        self.taken_in |= {job.id: job for job in jobs if job.id in ids}
+        return outcomes
 
     def enqueue_many(self, jobs: Sequence[Job]) -> None:
         new = {job.id: job for job in jobs if job.id not in self.taken_in}

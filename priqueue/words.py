@@ -1,5 +1,7 @@
 """Words: numbers and times as people read them, the same on pages, on the terminal and in the status line."""
 
+from math import inf
+
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
 _KIB = 1024
 #: a figure that nobody knows, which is not 0
@@ -39,6 +41,15 @@ def duration(seconds: float) -> str:
     if seconds < _DAY_S:
         return _two(seconds, _HOUR_S, "h", _MINUTE_S, "m")
     return _two(seconds, _DAY_S, "d", _HOUR_S, "h")
+
+
+def at_most(ms: float | None) -> str:
+    """Return the end of a range of times, as histograms count: ``≤ 100 ms``, ``≤ 2.5 s``, ``> 1 h``."""
+    if ms is None:
+        return UNKNOWN
+    if ms == inf:
+        return "> 1 h"
+    return f"≤ {ms:.0f} ms" if ms < 1000 else f"≤ {duration(ms / 1000)}"
 
 
 def size(number: int) -> str:

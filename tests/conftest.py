@@ -20,6 +20,7 @@ from tests.support.queues import Queue, test_settings
 _NEEDS = {
     "promtool": (shutil.which("promtool"), ["ops/test_alerts.py"]),
     "prometheus": (shutil.which("prometheus"), ["ops/test_live_scrape.py"]),
+    "systemd-analyze": (shutil.which("systemd-analyze"), ["ops/test_units.py"]),
     "chromium": (chromium(), ["browser"]),
 }
 collect_ignore = [path for found, paths in _NEEDS.values() if not found for path in paths]

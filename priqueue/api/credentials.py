@@ -57,12 +57,11 @@ class ApiKeyAuth(AuthBase):
         if given is None:
             return None
         scheme, _, token = given.partition(" ")
-        key = apikeys.find(token) if scheme.lower() == "bearer" else None
-        if key is None:
+        grant = apikeys.find(token) if scheme.lower() == "bearer" else None
+        if grant is None:
             raise unauthorized()
         check_head(request)
-        own = Limit.parse(key.rate) if key.rate else None
-        return Known(f"key:{key.name}", key.lanes, key.handlers, own)
+        return Known(f"key:{grant.name}", grant.lanes, grant.handlers, grant.limit)
 
 
 class SessionAuth(AuthBase):

@@ -1,7 +1,7 @@
 """Submission: from what was sent to a job, or to the field that is wrong; then through the limits and into the queue.
 
 Every check comes before the first write: the handler by the caller's list, the lane by exact match, the time, the
-payload by the handler's signature; then room and rate; then the idempotency key, in one step with the job itself.
+payload by the handler's signature; then, in one step with the job itself, its idempotency key, room and rate.
 """
 
 import json
@@ -17,10 +17,11 @@ from priqueue.api.credentials import Known
 from priqueue.api.problems import Problem, invalid, problem_of, rate_limited
 from priqueue.api.schemas import Enqueue
 from priqueue.coordinator.calls import born_ms, mark
-from priqueue.coordinator.intake import Allowance
-from priqueue.exceptions import InvalidDelay, InvalidPayload, PriqueueError, RateLimited
+from priqueue.coordinator.intake import Allowance, Taken
+from priqueue.exceptions import InvalidDelay, InvalidPayload, QueueFull, RateLimited
 from priqueue.handlers import AnyHandler, registry
 from priqueue.jobs import Job, from_ms
+from priqueue.limits import Rule
 
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?([Zz]|[+-]\d\d:\d\d)?", re.ASCII)
 
@@ -70,28 +71,26 @@ def draft(item: Enqueue, known: Known, correlation_id: str) -> Draft:
 
 def hand_in(drafts: Sequence[Draft], known: Known) -> list[Entry | Problem]:
     """Hand jobs in; return what became of each. Raises QueueFull and QueueUnavailable where all have met the same."""
-    coordinator = wiring.door()
-    answers = coordinator.admit_each([each.job for each in drafts], known.rule)
-    admitted = [each for each, said in zip(drafts, answers, strict=True) if not isinstance(said, PriqueueError)]
-    standing: list[str | None] = []
-    if admitted:
-        standing = coordinator.enqueue_once([each.job for each in admitted], [each.mark for each in admitted])
-    taken = {each.job.id: job_id for each, job_id in zip(admitted, standing, strict=True)}
-    for each in admitted:
-        if taken[each.job.id] == each.job.id:
-            events.send(events.job_enqueued, job=each.job)
-    return [_outcome(each, said, taken.get(each.job.id), known) for each, said in zip(drafts, answers, strict=True)]
+    rule, jobs = known.rule, [each.job for each in drafts]
+    if not jobs:
+        return []
+    outcomes = wiring.door().enqueue_once(jobs, [each.mark for each in drafts], rule)
+    entries = [_outcome(each, said, rule) for each, said in zip(drafts, outcomes, strict=True)]
+    for entry in entries:
+        if isinstance(entry, Entry) and entry.is_new:
+            events.send(events.job_enqueued, job=entry.job)
+    return entries
 
 
-def _outcome(each: Draft, said: Allowance | PriqueueError | None, job_id: str | None, known: Known) -> Entry | Problem:
+def _outcome(each: Draft, said: Taken | RateLimited | QueueFull | None, rule: Rule | None) -> Entry | Problem:
     if isinstance(said, RateLimited):
-        return rate_limited(said, known.rule.limit if known.rule else None)
-    if isinstance(said, PriqueueError):
+        return rate_limited(said, rule.limit if rule else None)
+    if isinstance(said, QueueFull):
         return problem_of(said)
-    if job_id is None:
+    if said is None:
         told = "idempotency_key: it stands for a job with other content"
         return Problem(409, "idempotency-conflict", told, field="idempotency_key")
-    return Entry(each.job, job_id, each.is_for_later, said)
+    return Entry(each.job, said.job_id, each.is_for_later, said.allowance)
 
 
 def parsed(item: object) -> Enqueue:

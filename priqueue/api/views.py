@@ -1,10 +1,11 @@
 """Views: the operations of the HTTP door, each with all it may answer."""
 
-from typing import Annotated, Any
+import re
+from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Header, Router, Status
+from ninja import Router, Status
 
 from priqueue import events, wiring
 from priqueue.api import schemas, submission
@@ -19,23 +20,28 @@ router = Router(tags=["jobs"])
 _P = schemas.ProblemOut
 _ANY = {401: _P, 403: _P, 500: _P, 503: _P}
 _BODY = {400: _P, 411: _P, 413: _P, 415: _P, 422: _P, **_ANY}
-_Key = Annotated[str | None, Header(alias="Idempotency-Key", pattern=schemas.KEY_PATTERN)]
+#: read by hand: a model of headers took as long as the whole body
+_KEY = {
+    "parameters": [
+        {
+            "in": "header", "name": "Idempotency-Key", "required": False,
+            "schema": {"type": "string", "pattern": schemas.KEY_PATTERN},
+            "description": "for a day, the same key and content are the same job",
+        }
+    ]
+}  # fmt: skip
 
 
 @router.post(
     "/jobs", response={202: schemas.Accepted, 200: schemas.Accepted, 409: _P, 429: _P, **_BODY},
-    operation_id="enqueue", summary="Enqueue a job",
+    operation_id="enqueue", summary="Enqueue a job", openapi_extra=_KEY,
 )  # fmt: skip
-def enqueue(request: HttpRequest, response: HttpResponse, item: schemas.Enqueue, key: _Key = None) -> Any:
+def enqueue(request: HttpRequest, response: HttpResponse, item: schemas.Enqueue) -> Any:
     """Enqueue a job: 202. Under an idempotency key that was sent before with the same content: 200 and that job.
 
     The key is a field of the body, or the header Idempotency-Key.
     """
-    if key is not None:
-        if item.idempotency_key not in (None, key):
-            told = "idempotency_key: the body and the header Idempotency-Key differ"
-            raise Problem(422, "invalid-request", told, field="idempotency_key")
-        item.idempotency_key = key
+    item.idempotency_key = _idempotency_key(request, item)
     known = _known(request)
     (outcome,) = submission.hand_in([submission.draft(item, known, correlation_id(request))], known)
     if isinstance(outcome, Problem):
@@ -107,6 +113,16 @@ def list_lanes(request: HttpRequest) -> Any:
         if known.may_use_lane(name)
     ]  # fmt: skip
     return schemas.Lanes(lanes=lanes)
+
+
+def _idempotency_key(request: HttpRequest, item: schemas.Enqueue) -> str | None:
+    key: str | None = request.META.get("HTTP_IDEMPOTENCY_KEY")
+    if key is None:
+        return item.idempotency_key
+    if not re.fullmatch(schemas.KEY_PATTERN, key) or item.idempotency_key not in (None, key):
+        told = "idempotency_key: the header Idempotency-Key is not visible ASCII, or the body has another"
+        raise Problem(422, "invalid-request", told, field="idempotency_key")
+    return key
 
 
 def _known(request: HttpRequest) -> Known:

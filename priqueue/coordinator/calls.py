@@ -18,18 +18,28 @@ from priqueue.limits import Rule
 T = TypeVar("T")
 _INPUT_BYTES = 2048
 _BATCH = 100
-_NO_MARKS: Mapping[str, str] = {}
+#: in the place of a rule and of MAX_READY
+_ADMITTED = ("",) * 6
 
 
 def admit(first: Job, lanes: Mapping[str, int], number: int, settings: Settings, rule: Rule | None) -> Call:
     """Return the call that asks whether ``number`` jobs of one caller may come in, so many for each lane."""
-    limit = rule.limit if rule else None
-    rate = ("", "", "") if limit is None or rule is None else (repr(limit.interval_us), limit.burst, rule.policy)
-    args: list[str | int] = [first.id, first.caller, hashed(first.caller), number, *rate]
+    args: list[str | int] = [first.id, *_rule(first.caller, rule), number]
     for lane, wanted in lanes.items():
-        most = settings.max_ready_of(lane)
-        args += (wanted, "" if most is None else most)
+        args += (wanted, _most_ready(lane, settings))
     return Call("admit", args, tuple(lanes), says_repeat=True)
+
+
+def _rule(caller: str, rule: Rule | None) -> tuple[str | int, ...]:
+    """Return a rule as scripts take it: caller, its hash, microseconds per job, burst, policy."""
+    if rule is None or rule.limit is None:
+        return ("",) * 5
+    return caller, hashed(caller), repr(rule.limit.interval_us), rule.limit.burst, rule.policy
+
+
+def _most_ready(lane: str, settings: Settings) -> str | int:
+    most = settings.max_ready_of(lane)
+    return "" if most is None else most
 
 
 def mark(caller: str, key: str, content: str) -> str:
@@ -37,23 +47,32 @@ def mark(caller: str, key: str, content: str) -> str:
     return f"{hashed(caller)}:{hashed(key)} {hashlib.sha256(content.encode()).hexdigest()[:32]}"
 
 
-def enqueue(jobs: Sequence[Job], settings: Settings, marks: Mapping[str, str] = _NO_MARKS) -> Call:
-    """Return the call that takes in jobs of one lane; ``marks`` are by job id."""
-    args: list[str | int] = []
-    for job in jobs:
-        absolute = job.delay_ms is None and job.run_at is not None
-        due = ("", to_ms(job.run_at)) if absolute else (job.delay_ms or 0, "")  # type: ignore[arg-type]
-        envelope = signing.sign(settings.signing_keys, job.id, job.encode())
-        args += (job.id, envelope, *due, audit_input(job, settings), marks.get(job.id, ""))
-    return Call("enqueue", args, (jobs[0].lane,))
+def enqueue(jobs: Sequence[Job], settings: Settings) -> Call:
+    """Return the call that takes in jobs of one lane, which were admitted before."""
+    args = [word for job in jobs for word in _words(job, settings)]
+    return Call("enqueue", (*_ADMITTED, *args), (jobs[0].lane,))
 
 
-def by_lane(jobs: Sequence[Job], settings: Settings, marks: Mapping[str, str] = _NO_MARKS) -> list[Call]:
-    """Return the calls that take in a batch of jobs, in their order within each lane."""
+def enqueue_once(jobs: Sequence[Job], marks: Mapping[str, str], settings: Settings, rule: Rule | None) -> Call:
+    """Return the call that takes in those jobs of one lane that the limits admit; ``marks`` are by job id."""
+    args = [word for job in jobs for word in _words(job, settings, marks[job.id])]
+    limits = (*_rule(jobs[0].caller, rule), _most_ready(jobs[0].lane, settings))
+    return Call("enqueue", (*limits, *args), (jobs[0].lane,))
+
+
+def _words(job: Job, settings: Settings, mark: str = "") -> tuple[str | int, ...]:
+    absolute = job.delay_ms is None and job.run_at is not None
+    due = ("", to_ms(job.run_at)) if absolute else (job.delay_ms or 0, "")  # type: ignore[arg-type]
+    envelope = signing.sign(settings.signing_keys, job.id, job.encode())
+    return job.id, envelope, *due, audit_input(job, settings), mark
+
+
+def by_lane(jobs: Sequence[Job]) -> list[list[Job]]:
+    """Return a batch of jobs in groups of one lane each, in their order within it."""
     groups: dict[str, list[Job]] = {}
     for job in jobs:
         groups.setdefault(job.lane, []).append(job)
-    return [enqueue(group, settings, marks) for group in groups.values()]
+    return list(groups.values())
 
 
 def batches(words: Sequence[T], size: int = _BATCH) -> Iterator[Sequence[T]]:

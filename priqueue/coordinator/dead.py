@@ -1,11 +1,14 @@
 """Dead: a dead letter as a value, and which letters are meant."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple
+from math import inf
+from typing import Any, NamedTuple
 
-from priqueue.jobs import Attempt, Job
+from priqueue.jobs import Attempt, Job, to_ms
+
+_TEXTS = ("lane", "cause", "handler", "caller")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +66,18 @@ class Filter:
     #: whether an edited copy was enqueued in its place
     replaced: bool | None = None
 
-    def fits(self, letter: Letter) -> bool:
-        """Return whether a letter is meant."""
-        words = (
-            (self.lane, letter.lane), (self.cause, letter.cause), (self.handler, letter.handler),
-            (self.caller, letter.caller), (self.replaced, bool(letter.replaced_by)),
-        )  # fmt: skip
-        return (
-            all(wanted is None or wanted == found for wanted, found in words)
-            and (self.since is None or self.since <= letter.buried_at)
-            and (self.until is None or letter.buried_at <= self.until)
-        )
+    def test(self) -> Callable[[Mapping[str, Any]], bool]:
+        """Return what tells of a letter, as it is kept, whether it is meant. A search asks it of a million."""
+        texts = [(name, value) for name in _TEXTS if (value := getattr(self, name)) is not None]
+        since_ms = 0 if self.since is None else to_ms(self.since)
+        until_ms = inf if self.until is None else to_ms(self.until)
+        replaced = self.replaced
+
+        def fits(record: Mapping[str, Any]) -> bool:
+            return (
+                all(record[name] == value for name, value in texts)
+                and since_ms <= record["buried_at_ms"] <= until_ms
+                and (replaced is None or replaced == ("replaced_by" in record))
+            )
+
+        return fits

@@ -17,6 +17,11 @@ BOUNDS_MS = (
 _NAMES = (*map(str, BOUNDS_MS), "inf")
 
 
+def fields_of(measure: str, lane: str) -> list[str]:
+    """Return the names under which a lane's histogram is counted."""
+    return [*(f"{measure}_le_{name}:{lane}" for name in _NAMES), f"{measure}_ms:{lane}"]
+
+
 @dataclass(frozen=True, slots=True)
 class Histogram:
     """How many took how long: a number for each range of ``BOUNDS_MS`` and one for all above."""

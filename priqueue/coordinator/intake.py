@@ -2,21 +2,23 @@
 
 1. ``admit`` asks, before anything is written, whether there is room in their lanes and whether their caller's rate
    allows them; where nothing limits them it asks nobody
-2. ``enqueue`` and ``enqueue_many`` take them in, ``enqueue_once`` with idempotency keys; what was admitted is not
-   refused for room or rate any more, however late it comes
-3. ``report`` makes audit events of what was refused
+2. ``enqueue`` and ``enqueue_many`` take them in; what was admitted is not refused for room or rate any more, however
+   late it comes
+3. ``enqueue_once`` does both in one step, job by job, and with idempotency keys
+4. ``report`` makes audit events of what was refused
 """
 
 import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from priqueue.conf import Settings
 from priqueue.coordinator import calls
 from priqueue.coordinator.owed import Owed
 from priqueue.coordinator.scripts import Call, Scripts
-from priqueue.exceptions import NotHandedOver, PriqueueError, QueueFull, RateLimited
+from priqueue.exceptions import NotHandedOver, QueueFull, RateLimited
 from priqueue.jobs import Job
 from priqueue.limits import Limit, Rule
 
@@ -28,6 +30,14 @@ class Allowance:
     limit: Limit
     left: int
     full_in_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A job that is in: its id, or that of the job that came in before under the same mark."""
+
+    job_id: str
+    allowance: Allowance | None = None
 
 
 class Intake:
@@ -48,26 +58,9 @@ class Intake:
         (answer,) = self._scripts.run(calls.admit(jobs[0], lanes, len(jobs), self.settings, rule))
         return self._allowance(answer, rule, len(jobs))
 
-    def admit_each(self, jobs: Sequence[Job], rule: Rule | None = None) -> list[Allowance | PriqueueError | None]:
-        """Check the jobs of one caller one by one, in one round trip; return for each what ``admit`` would say."""
-        if not jobs or not self._is_limited(jobs, rule):
-            return [None] * len(jobs)
-        asked, ahead = [], Counter[str]()
-        for job in jobs:
-            # Those before it are not in the lane yet.
-            ahead[job.lane] += 1
-            asked.append(calls.admit(job, {job.lane: ahead[job.lane]}, 1, self.settings, rule))
-        return [self._outcome(answer, rule) for answer in self._scripts.run(*asked)]
-
     def _is_limited(self, jobs: Sequence[Job], rule: Rule | None) -> bool:
         limited = rule is not None and rule.limit is not None
         return limited or any(self.settings.max_ready_of(job.lane) is not None for job in jobs)
-
-    def _outcome(self, answer: Sequence[str], rule: Rule | None) -> Allowance | PriqueueError | None:
-        try:
-            return self._allowance(answer, rule, 1)
-        except (QueueFull, RateLimited) as refusal:
-            return refusal
 
     def _allowance(self, answer: Sequence[str], rule: Rule | None, number: int) -> Allowance | None:
         said, limit = answer[0], rule.limit if rule else None
@@ -96,33 +89,43 @@ class Intake:
         """
         for batch in calls.batches(jobs):
             try:
-                self._scripts.run(*calls.by_lane(batch, self.settings))
+                self._scripts.run(*(calls.enqueue(group, self.settings) for group in calls.by_lane(batch)))
             except NotHandedOver as error:
                 raise type(error)(f"from job {batch[0].id} on: {error}", job_id=batch[0].id) from error
         self._owed.pay()
 
-    def enqueue_once(self, jobs: Sequence[Job], marks: Sequence[str]) -> list[str | None]:
-        """Take jobs in, a hundred at most, each under a mark (``calls.mark``) or under none, "".
+    def enqueue_once(
+        self, jobs: Sequence[Job], marks: Sequence[str], rule: Rule | None = None
+    ) -> list[Taken | RateLimited | QueueFull | None]:
+        """Take in, one by one, those jobs of one caller that the limits admit, a hundred at most, in one round trip.
 
-        Return for each the id of the job that is in: its own, or that of an earlier job with the same mark; None where
-        the mark stands for other content, and nothing was taken in. Raises QueueFull and QueueUnavailable.
+        Each comes in under a mark (``calls.mark``), or none, "". Return what became of each; None where its mark stands
+        for other content. Raises QueueFull at the memory limit, and QueueUnavailable.
         """
         marked = {job.id: mark for job, mark in zip(jobs, marks, strict=True)}
-        asked = calls.by_lane(jobs, self.settings, marked)
-        said = [code for answer in self._scripts.run(*asked) for code in answer]
-        order = [job.id for lane in dict.fromkeys(job.lane for job in jobs) for job in jobs if job.lane == lane]
-        taken = dict(zip(order, said, strict=True))
-        return [_standing(job.id, taken[job.id]) for job in jobs]
+        groups = calls.by_lane(jobs)
+        answers = self._scripts.run(*(calls.enqueue_once(group, marked, self.settings, rule) for group in groups))
+        self._owed.pay()
+        said = {
+            job.id: code
+            for group, codes in zip(groups, answers, strict=True)
+            for job, code in zip(group, codes, strict=True)
+        }
+        return [self._taken(job, said[job.id], rule) for job in jobs]
+
+    def _taken(self, job: Job, said: Any, rule: Rule | None) -> Taken | RateLimited | QueueFull | None:
+        if isinstance(said, list):
+            try:
+                return Taken(job.id, self._allowance(said, rule, 1))
+            except (RateLimited, QueueFull) as refusal:
+                return refusal
+        if said == -1:
+            return None
+        return Taken(said if isinstance(said, str) else job.id)
 
     def report(self, limit: int = 100) -> int:
         """Write an audit event for each caller whose minute of refusals is over, ``limit`` at most; return how many."""
         return int(self._scripts.run(Call("report", (limit,)))[0])
-
-
-def _standing(job_id: str, code: int | str) -> str | None:
-    if isinstance(code, str):
-        return code
-    return None if code < 0 else job_id
 
 
 def _rate_limited(limit: Limit, wait_us: int, number: int) -> RateLimited:

@@ -2,11 +2,12 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from priqueue.clock import monotonic_s
 from priqueue.coordinator.dead import Filter, Latest, Letter, OpenedLetter
 from priqueue.coordinator.inspection import attempt_of
 from priqueue.coordinator.order import LAST, Entry, Mark, Order
@@ -15,6 +16,7 @@ from priqueue.jobs import Job, from_ms, to_ms
 __all__ = ["Count", "Filter", "Latest", "Letter", "Letters", "OpenedLetter", "Page", "Stretch"]
 
 _LOOKED_AT_BY_A_PAGE, _LOOKED_AT_BY_A_COUNT = 10_000, 20_000
+_PAGE_S, _COUNT_S = 0.12, 0.2
 _CURSOR = re.compile(r"([0-9]{1,16})-([0-9]{1,16})-(\S{1,200})")
 
 
@@ -55,16 +57,17 @@ class Letters(Order):
     def page(self, wanted: Filter, cursor: str = "", *, size: int = 50, newer: bool = False) -> Page:
         """Return the letters next to a cursor, ``size`` at most; without one the newest, or with ``newer`` the oldest.
 
-        It looks at 10,000 entries or a few more. Raises ValueError for a cursor that is from none.
+        It looks at 10,000 entries at most, or at as many as it can in a short time. Raises ValueError for a cursor
+        that is from none.
         """
         found: list[Letter] = []
-        looked, on = 0, ""
+        looked, on, give_up_at_s = 0, "", monotonic_s() + _PAGE_S
         for stretch in self.walk(wanted, cursor, newer=newer):
             found, looked = [*found, *stretch.letters], looked + stretch.looked
             if len(found) > size:
                 on = found[size - 1].cursor
                 break
-            if looked >= _LOOKED_AT_BY_A_PAGE:
+            if looked >= _LOOKED_AT_BY_A_PAGE or monotonic_s() > give_up_at_s:
                 on = stretch.cursor
                 break
         letters = found[:size]
@@ -74,11 +77,11 @@ class Letters(Order):
         return Page(letters=letters, older=on, newer=back if cursor else "", looked=looked)
 
     def count(self, wanted: Filter, cursor: str = "") -> Count:
-        """Count letters that are meant, in one step that looks at 20,000 entries; a ``cursor`` counts on."""
-        number = looked = 0
+        """Count letters that are meant, in one step that is short, or looks at 20,000 entries; a cursor counts on."""
+        number, looked, give_up_at_s = 0, 0, monotonic_s() + _COUNT_S
         for stretch in self.walk(wanted, cursor):
             number, looked = number + len(stretch.letters), looked + stretch.looked
-            if looked >= _LOOKED_AT_BY_A_COUNT:
+            if looked >= _LOOKED_AT_BY_A_COUNT or monotonic_s() > give_up_at_s:
                 return Count(number=number, cursor=stretch.cursor)
         return Count(number=number, cursor="")
 
@@ -107,18 +110,19 @@ class Letters(Order):
         if mark is None:
             end = LAST if wanted.until is None else self.until(wanted.cause, to_ms(wanted.until))
             mark = Mark(end, LAST, "-")
-        seen, place, ms = {mark.id}, mark.place, mark.ms
+        seen, place, ms, fits = {mark.id}, mark.place, mark.ms, wanted.test()
+        since_ms = 0 if wanted.since is None else to_ms(wanted.since)
         while entries := self.below(wanted.cause, place):
             letters = []
             for entry in entries:
                 # A job that died again has its old entry left, too: of two, the one that is met first counts.
                 if entry.record and entry.id not in seen and entry.ms <= mark.ms:
-                    letters.append(_letter(entry))
+                    letters.append(entry)
                     seen |= {entry.id} if entry.doubled else set()
-            place, ms = entries[-1].place, to_ms(letters[-1].buried_at) if letters else ms
-            yield _stretch(wanted, letters, entries, Mark(place, ms, entries[-1].id))
+            place, ms = entries[-1].place, letters[-1].ms if letters else ms
+            yield _stretch(fits, letters, entries, Mark(place, ms, entries[-1].id))
             # Not at the first letter that is too old: the server's clock may have been set back by a little.
-            if letters and wanted.since and all(letter.buried_at < wanted.since for letter in letters):
+            if letters and all(letter.ms < since_ms for letter in letters):
                 return
 
     def _to_newer(self, wanted: Filter, mark: Mark | None) -> Iterator[Stretch]:
@@ -126,24 +130,27 @@ class Letters(Order):
         if mark:
             place, found = self.behind(wanted.cause, mark)
             from_ms_on = 0 if found else mark.ms
-        seen, ms = {mark.id if mark else ""}, mark.ms if mark else 0
+        seen, ms, fits = {mark.id if mark else ""}, mark.ms if mark else 0, wanted.test()
+        until_ms = LAST if wanted.until is None else to_ms(wanted.until)
         while entries := self.above(wanted.cause, place):
             letters = []
             for entry in reversed(_without_older(entries)):
                 # Of a letter that died again an older entry may have stood for it already, on an earlier page.
                 again = entry.doubled and mark is not None and entry.ms < mark.ms
                 if entry.id not in seen and not again and entry.ms >= from_ms_on:
-                    letters.append(_letter(entry))
+                    letters.append(entry)
                     seen |= {entry.id} if entry.doubled else set()
-            place, ms = entries[0].place + 1, to_ms(letters[-1].buried_at) if letters else ms
-            yield _stretch(wanted, letters, entries, Mark(entries[0].place, ms, entries[0].id))
-            if letters and wanted.until and all(letter.buried_at > wanted.until for letter in letters):
+            place, ms = entries[0].place + 1, letters[-1].ms if letters else ms
+            yield _stretch(fits, letters, entries, Mark(entries[0].place, ms, entries[0].id))
+            if letters and all(letter.ms > until_ms for letter in letters):
                 return
 
     def among(self, job_ids: Sequence[str]) -> list[Letter]:
         """Return those of some ids that are letters, in their order."""
         records = self._read(("HMGET", self.keys.letters, *job_ids))[0] if job_ids else []
-        return [_letter(Entry(-1, job_id, json.loads(found), False)) for job_id, found in _pairs(job_ids, records)]
+        return [
+            _letter(Entry(-1, job_id, record, ms=record["buried_at_ms"])) for job_id, record in _pairs(job_ids, records)
+        ]
 
     def open(self, job_id: str) -> OpenedLetter | None:
         """Return a letter with its job and its trail; None when the job is not dead."""
@@ -185,8 +192,8 @@ class Letters(Order):
         return dict(sorted(numbers.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _pairs(ids: Sequence[str], records: Sequence[str | None]) -> Iterator[tuple[str, str]]:
-    return ((job_id, record) for job_id, record in zip(ids, records, strict=True) if record)
+def _pairs(ids: Sequence[str], records: Sequence[str | None]) -> Iterator[tuple[str, dict[str, Any]]]:
+    return ((job_id, json.loads(record)) for job_id, record in zip(ids, records, strict=True) if record)
 
 
 def _numbers(count: str | None) -> tuple[int, int]:
@@ -225,8 +232,10 @@ def _cursor(mark: Mark) -> str:
     return f"{mark.place}-{mark.ms}-{mark.id}"
 
 
-def _stretch(wanted: Filter, letters: Sequence[Letter], entries: Sequence[Entry], end: Mark) -> Stretch:
-    meant = [letter for letter in letters if wanted.fits(letter)]
+def _stretch(
+    fits: Callable[[Mapping[str, Any]], bool], letters: Sequence[Entry], entries: Sequence[Entry], end: Mark
+) -> Stretch:
+    meant = [_letter(entry) for entry in letters if entry.record and fits(entry.record)]
     return Stretch(letters=meant, cursor=_cursor(end), looked=len(entries))
 
 

@@ -9,6 +9,7 @@ its place, the place is looked for by time.
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, NamedTuple
 
 from priqueue.coordinator.inspection import Inspector
@@ -35,12 +36,9 @@ class Entry(NamedTuple):
     place: int
     id: str
     record: dict[str, Any] | None
-    doubled: bool
-
-    @property
-    def ms(self) -> int:
-        """When the letter was buried. Only of an entry that has a record."""
-        return int(self.record["buried_at_ms"]) if self.record else 0
+    doubled: bool = False
+    #: when the letter was buried
+    ms: int = 0
 
 
 class Order(Inspector):
@@ -110,12 +108,14 @@ class Order(Inspector):
         first, ids = self._ids(cause, start, end)
         if not ids:
             return []
-        records, older = self._read(("HMGET", self.keys.letters, *ids), ("HMGET", self.keys.holes, *ids))
+        # Only where letters left: an index of one cause has no older entries at all.
+        asks = cause is None and self._read(("HLEN", self.keys.holes))[0] > 0
+        records, *older = self._read(
+            ("HMGET", self.keys.letters, *ids), *((("HMGET", self.keys.holes, *ids),) if asks else ())
+        )
         places = range(first + len(ids) - 1, first - 1, -1)
-        return [
-            Entry(place, job_id, record and json.loads(record), bool(others) and cause is None)
-            for place, job_id, record, others in zip(places, ids, records, older, strict=True)
-        ]
+        others = older[0] if asks else repeat(None, len(ids))
+        return [_entry(*each) for each in zip(places, ids, records, others, strict=True)]
 
     def _ids(self, cause: str | None, start: int | None, end: int) -> tuple[int, list[str]]:
         """Return the first place and the ids from there to the end, newest first, as far as there are any.
@@ -143,6 +143,13 @@ class Order(Inspector):
         if start < min(end, older):
             commands.append(("LRANGE", self.keys.kept, -min(end, older), -1 - start))
         return commands
+
+
+def _entry(place: int, job_id: str, record: str | None, others: str | None) -> Entry:
+    if record is None:
+        return Entry(place, job_id, None)
+    found = json.loads(record)
+    return Entry(place, job_id, found, others is not None, int(found["buried_at_ms"]))
 
 
 def _earliest(records: Sequence[str | None]) -> int | None:

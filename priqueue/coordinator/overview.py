@@ -54,8 +54,9 @@ class Overview(Series):
 
     def snapshot(self) -> Snapshot:
         """Return the queue as it is now. Raises QueueUnavailable."""
-        now_ms, stats = self.now_ms(), self.stats()
-        causes, inflight = self._read(("HGETALL", self.keys.causes), ("HGETALL", self.keys.inflight))
+        stats = self.stats()
+        time, causes, inflight = self._read(("TIME",), ("HGETALL", self.keys.causes), ("HGETALL", self.keys.inflight))
+        now_ms = self._ms(time)
         grown = self._causes({cause: int(number) for cause, number in causes.items()}, now_ms)
         held: dict[str, list[str]] = {}
         for job_id, lease in inflight.items():

@@ -42,6 +42,7 @@ _PRELUDE = (
     "histograms",
     "answers",
     "refusals",
+    "limits",
     "runs",
 )
 #: what takes jobs in is refused at the server's memory limit; all else runs there, so that the queue drains

@@ -4,14 +4,18 @@ Totals come from the scripts, gauges from the sweeper. A bucket without anything
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
 
+from priqueue.coordinator.histograms import Histogram, fields_of
 from priqueue.coordinator.inspection import Inspector
 from priqueue.coordinator.keys import BUCKET_MS
 
 #: a point of a chart: means of 30 s
 POINT_MS = 30_000
 HOUR_MS = 3_600_000
+_EVENTS = ("acked", "picks_full", "enqueued", "retried", "buried")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +34,8 @@ class Sums:
     #: leases held and slots there were, added up over the samples
     slots: int = 0
     capacity: int = 0
+    #: by lane: how long jobs waited from ready to claimed; read for the last minute only
+    waits: Mapping[str, Histogram] = field(default_factory=dict)
 
     def per_s(self, lane: str | None = None) -> float | None:
         """Return jobs that worked per second, of one lane or of all; None when nothing is known."""
@@ -66,7 +72,7 @@ class Series(Inspector):
         end_ms = now_ms - now_ms % POINT_MS
         first_ms = max(since_ms - since_ms % POINT_MS + POINT_MS, end_ms - HOUR_MS)
         starts = range(first_ms, end_ms, POINT_MS)
-        buckets = self.buckets(range(first_ms, end_ms, BUCKET_MS))
+        buckets = self._buckets(range(first_ms, end_ms, BUCKET_MS), self._fields())
         return [
             added(at_ms, [buckets[bucket_ms] for bucket_ms in range(at_ms, at_ms + POINT_MS, BUCKET_MS)])
             for at_ms in starts
@@ -75,15 +81,21 @@ class Series(Inspector):
     def recent(self, now_ms: int, buckets: int = 6) -> Sums:
         """Return the last whole buckets, added up."""
         end_ms = now_ms - now_ms % BUCKET_MS
-        start_ms = end_ms - buckets * BUCKET_MS
-        return added(start_ms, list(self.buckets(range(start_ms, end_ms, BUCKET_MS)).values()))
+        start_ms, lanes = end_ms - buckets * BUCKET_MS, self.settings.lane_names
+        waits = [name for lane in lanes for name in fields_of("wait", lane)]
+        found = self._buckets(range(start_ms, end_ms, BUCKET_MS), [*self._fields(), *waits])
+        return replace(added(start_ms, list(found.values())), waits={lane: _waits(found, lane) for lane in lanes})
 
-    def buckets(self, starts: Sequence[int]) -> dict[int, dict[str, int]]:
-        """Return what each bucket holds, by its start."""
-        found = self._read(*(("HGETALL", self.keys.series(at_ms)) for at_ms in starts)) if starts else []
+    def _fields(self) -> list[str]:
+        """Return what a point is made of. A bucket holds much more, which nobody needs for an hour of them."""
+        return [*(f"{event}:{lane}" for event in _EVENTS for lane in self.settings.lane_names), "slots", "capacity"]
+
+    def _buckets(self, starts: Sequence[int], fields: Sequence[str]) -> dict[int, dict[str, int]]:
+        """Return what each bucket holds of some fields, by its start."""
+        found = self._read(*(("HMGET", self.keys.series(at_ms), *fields) for at_ms in starts)) if starts else []
         return {
-            at_ms: {name: int(value) for name, value in bucket.items() if value.isdecimal()}
-            for at_ms, bucket in zip(starts, found, strict=True)
+            at_ms: {name: int(value) for name, value in zip(fields, values or (), strict=False) if _is_number(value)}
+            for at_ms, values in zip(starts, found, strict=True)
         }
 
 
@@ -121,6 +133,15 @@ def merged(points: Sequence[Sums], span_ms: int) -> list[Sums]:
 def _total(numbers: Sequence[Mapping[str, int]]) -> dict[str, int]:
     lanes = {lane for each in numbers for lane in each}
     return {lane: sum(each.get(lane, 0) for each in numbers) for lane in lanes}
+
+
+def _waits(buckets: Mapping[int, Mapping[str, int]], lane: str) -> Histogram:
+    texts = [{name: str(number) for name, number in bucket.items()} for bucket in buckets.values()]
+    return reduce(add, (Histogram.of(text, "wait", lane) for text in texts))
+
+
+def _is_number(value: str | None) -> bool:
+    return value is not None and value.isdecimal()
 
 
 def _by_lane(buckets: Sequence[Mapping[str, int]], *events: str) -> dict[str, int]:

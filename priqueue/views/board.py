@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 from priqueue import health
 from priqueue.conf import Settings
 from priqueue.coordinator.overview import Cause, Snapshot
+from priqueue.coordinator.series import Sums
 from priqueue.coordinator.stats import LaneStats, WorkerStats
 from priqueue.jobs import from_ms
-from priqueue.words import UNKNOWN, count, duration, percent, rate, size
+from priqueue.words import UNKNOWN, at_most, count, duration, percent, rate, size
 
 _WORKERS, _CAUSES = 50, 8
 _ROUNDS = 10
@@ -31,6 +32,9 @@ class LaneRow:
     in_per_s: float | None
     out_per_s: float | None
     failed: int | None
+    #: half of the jobs claimed in the last minute, and 95 of 100, had waited no longer than this
+    half_waited: str
+    most_waited: str
     late: bool
 
 
@@ -117,8 +121,13 @@ def _lane(place: int, name: str, snapshot: Snapshot, settings: Settings) -> Lane
         promised=stats.weight / sum(lane.weight for lane in settings.lanes),
         in_per_s=recent.enqueued_per_s(name), out_per_s=recent.per_s(name),
         failed=recent.failed.get(name, 0) if recent.known_s else None,
+        half_waited=_waited(recent, name, 0.5), most_waited=_waited(recent, name, 0.95),
         late=health.is_late(name, stats, settings),
     )  # fmt: skip
+
+
+def _waited(recent: Sums, lane: str, part: float) -> str:
+    return at_most(recent.waits[lane].at_most_ms(part)) if lane in recent.waits else UNKNOWN
 
 
 def _is_enough(snapshot: Snapshot, settings: Settings) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
 
 from tests.support.browsers import ARGS, chromium
 from tests.support.sites import Site
@@ -43,10 +43,7 @@ def open_as(browser: Browser, site: Site) -> Iterator[Callable[..., Page]]:
         page.fill("#id_username", name)
         page.fill("#id_password", site.password)
         page.click("main button")
-        page.on(
-            "console",
-            lambda said: complaints.append(f"{page.url}: {said.text}") if said.type in ("error", "warning") else None,
-        )
+        page.on("console", lambda said: _complaint(said, page, complaints))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda request: _foreign(request, site, complaints))
         return page
@@ -55,6 +52,11 @@ def open_as(browser: Browser, site: Site) -> Iterator[Callable[..., Page]]:
     for context in contexts:
         context.close()
     assert [said for said in complaints if "503" not in said] == []
+
+
+def _complaint(said: ConsoleMessage, page: Page, complaints: list[str]) -> None:
+    if said.type in ("error", "warning"):
+        complaints.append(f"{page.url}: {said.text}")
 
 
 def _foreign(request: Request, site: Site, complaints: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Write every page, light and dark, wide and narrow, into docs/screenshots/. Only ``make screenshots`` collects it."""
+"""Write every page, light and dark, wide and narrow, into docs/screenshots/, for ``make screenshots`` alone."""
 
 from collections.abc import Callable
 from io import BytesIO
@@ -23,14 +23,22 @@ def test_write_every_page(site: Site, open_as: Callable[..., Page]) -> None:
     FOLDER.mkdir(exist_ok=True)
     page = open_as(device_scale_factor=1)
 
-    for name, address in addresses(site).items():
+    # The overviews first: their figures are of this minute.
+    for name, address in sorted(addresses(site).items(), key=lambda stop: "overview" not in stop[0]):
         if not name.startswith("own-") or name == "own-overview":
-            for width, height in _WIDTHS.items():
-                page.set_viewport_size({"width": width, "height": height})
-                beat(site)
-                page.goto(address)
-                for theme in ("light", "dark"):
-                    _write(page, theme, f"{name.removeprefix('admin-')}-{theme}-{width}")
+            beat(site)
+            _visit(page, address, name.removeprefix("admin-"))
+    site.server.freeze()
+    _visit(page, "/admin/priqueue/queue/", "outage")
+    site.server.thaw()
+
+
+def _visit(page: Page, address: str, name: str) -> None:
+    for width, height in _WIDTHS.items():
+        page.set_viewport_size({"width": width, "height": height})
+        page.goto(address)
+        for theme in ("light", "dark"):
+            _write(page, theme, f"{name}-{theme}-{width}")
 
 
 def _write(page: Page, theme: str, name: str) -> None:

@@ -13,6 +13,7 @@ ADMIN, OWN = "/admin/priqueue/queue/", "/queue/"
 
 @pytest.fixture(autouse=True)
 def _served(site: Site) -> None:
+    site.coordinator.resume("low", caller="system", reason="the test before")
     site.coordinator.promote()
     site.coordinator.reclaim()
 
@@ -138,9 +139,7 @@ def test_a_double_click_pauses_once(site: Site, open_as: Callable[..., Page]) ->
     site.coordinator.resume("high", caller="system", reason="the test is over")
 
 
-def test_a_page_can_be_worked_by_the_keyboard_and_a_poll_takes_no_focus(
-    site: Site, open_as: Callable[..., Page]
-) -> None:
+def test_a_page_is_worked_by_the_keyboard_and_a_poll_takes_no_focus(site: Site, open_as: Callable[..., Page]) -> None:
     page = open_as()
     page.goto(OWN)
     pause = page.locator('tr[data-key="low"]').get_by_role("link", name="Pause")

@@ -1,4 +1,4 @@
-"""The pages in a browser while the server is frozen or gone: no false zero, nothing to press, back by themselves."""
+"""The pages in a browser while the server is frozen or gone: no false zero, nothing to press, and back again."""
 
 import re
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.support.accessibility import serious
 from tests.support.sites import Site
 
 OWN = "/queue/"
@@ -48,6 +49,7 @@ def test_a_page_opened_meanwhile_shows_what_was_last_known_and_its_time(
     assert answer.status == 503
     expect(page.locator(".errornote")).to_contain_text("these are the numbers of")
     expect(page.locator("[data-board] a.pq-button")).to_have_count(0)
+    assert [serious(page, theme) for theme in ("light", "dark")] == [[], []]
     site.server.thaw()
     expect(page.locator("[data-part=status]")).not_to_contain_text("Unknown", timeout=20_000)
     expect(page.locator(".errornote")).to_have_count(0)

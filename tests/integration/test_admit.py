@@ -246,33 +246,12 @@ def _server_s(queue: Queue) -> float:
     return float(seconds) + micros / 1e6
 
 
-# ── one by one ──
-
-
-def test_a_batch_is_answered_job_by_job(queue: Queue) -> None:
-    answers = queue.coordinator.admit_each(jobs(6), TWO)
-
-    assert [isinstance(answer, Allowance) for answer in answers] == [True] * 4 + [False] * 2
-    assert all(isinstance(answer, RateLimited) for answer in answers[4:])
-
-
-def test_a_batch_without_limits_is_answered_without_a_question(queue: Queue) -> None:
-    queue.raw.close()
+def test_without_limits_nothing_is_asked(queue: Queue) -> None:
     queue.coordinator._scripts = None  # type: ignore[assignment]
 
-    assert queue.coordinator.admit_each(jobs(3)) == [None] * 3
+    assert queue.coordinator.admit(jobs(3)) is None
     assert queue.coordinator.admit(jobs(3), NO_RULE) is None
     assert queue.coordinator.admit([], TWO) is None
-
-
-def test_in_a_batch_those_before_count_for_the_room_of_their_lane(make_queue: MakeQueue) -> None:
-    queue = make_queue(MAX_READY={"low": 3})
-    queue.enqueue(lane="low")
-    batch = [*jobs(2, lane="low"), *jobs(1, lane="high"), *jobs(2, lane="low")]
-
-    answers = queue.coordinator.admit_each(batch)
-
-    assert [isinstance(answer, QueueFull) for answer in answers] == [False, False, False, True, True]
 
 
 # ── room ──

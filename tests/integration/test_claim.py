@@ -359,3 +359,15 @@ def test_an_envelope_that_cannot_be_trusted_is_buried_and_the_good_jobs_run(queu
     assert [claim.job for claim in claims] == [good]
     assert queue.places() == {bad.id: "dead", good.id: "in flight"}
     assert queue.state()["letters"][bad.id]["cause"].startswith("BadSignature")
+
+
+def test_a_turn_tells_what_was_buried_unread_so_that_it_can_be_said(queue: Queue) -> None:
+    forged, good = queue.enqueue(number=2)
+    queue.raw.hset(queue.keys.jobs, forged.id, good.encode())
+    queue.register("w")
+
+    turn = queue.coordinator.turn("w", 2)
+
+    ((claim, failure),) = turn.buried
+    assert (claim.job.id, claim.job.name, failure.error) == (forged.id, "unreadable", "BadSignature")
+    assert [claim.job for claim in turn.claims] == [good]

@@ -380,6 +380,7 @@ def test_a_page_that_finds_little_says_how_far_it_looked_and_goes_on(
     queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(letters, "_LOOKED_AT_BY_A_PAGE", 2_000)
+    monkeypatch.setattr(letters, "_PAGE_S", 60)
     five_thousand(queue)
     wanted = Filter(handler="nobody")
     page, looked, pages = dead_letters.page(wanted), 0, 1
@@ -393,6 +394,7 @@ def test_a_page_that_finds_little_says_how_far_it_looked_and_goes_on(
 
 def test_letters_are_counted_in_steps(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(letters, "_LOOKED_AT_BY_A_COUNT", 3_000)
+    monkeypatch.setattr(letters, "_COUNT_S", 60)
     five_thousand(queue)
     wanted = Filter(until=from_ms(START_MS + 1000 * 4_899))
 

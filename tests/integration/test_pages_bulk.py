@@ -199,6 +199,7 @@ def test_a_large_number_is_counted_on_in_steps_and_then_stands(
     queue: Queue, person: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(letters, "_LOOKED_AT_BY_A_COUNT", 1_000)
+    monkeypatch.setattr(letters, "_COUNT_S", 60)
     fill(queue, 2_500)
     where, told = f"{DEAD}purge/?handler={HANDLER}", []
 

@@ -99,3 +99,13 @@ def test_a_foreign_value_in_a_bucket_hides_only_itself(queue: Queue, series: Ser
     (point,) = series.points(START_MS - POINT_MS, START_MS + POINT_MS)
 
     assert point.acked == {"high": 3}
+
+
+def test_the_last_minute_knows_how_long_jobs_waited(queue: Queue, series: Series) -> None:
+    _bucket(queue, -10, wait_le_100__high=9, wait_le_2500__high=1, wait_ms__high=2_000, slots=0)
+    _bucket(queue, -20, wait_le_100__high=10, wait_ms__high=500)
+
+    waits = series.recent(START_MS).waits
+
+    assert [waits["high"].at_most_ms(part) for part in (0.5, 0.95, 0.99)] == [100, 100, 2_500]
+    assert waits["low"].at_most_ms(0.5) is None

@@ -15,7 +15,7 @@ class Operations(Places):
     """What people do, and the comings and goings of workers."""
 
     def requeue(self, ids: Sequence[str], caller: str, until_ms: int | None) -> list[str]:
-        done = self.letters_until(ids, until_ms)
+        done = [job_id for job_id in self.letters_until(ids, until_ms) if "replaced_by" not in self.letters[job_id]]
         for job_id in done:
             letter = self.remove_letter(job_id)
             self.make_ready(job_id, letter["lane"], at_head=False)
@@ -29,6 +29,18 @@ class Operations(Places):
             self.forget_job(job_id)
             self.tell("purge", "purged", caller, job_id, letter["lane"])
         return done
+
+    def replace(self, job_id: str, copy: Job, caller: str) -> str:
+        letter = self.letters.get(job_id)
+        if letter is None or "replaced_by" in letter:
+            return letter["replaced_by"] if letter else ""
+        letter["replaced_by"] = copy.id
+        self.jobs[copy.id] = copy
+        self.ready[copy.lane].append(copy.id)
+        self.wake(copy.lane)
+        self.tell("enqueue", "enqueued", copy.caller, copy.id, copy.lane)
+        self.tell("replace", "replaced", caller, job_id, letter["lane"])
+        return copy.id
 
     def cancel(self, job_id: str, lane: str, caller: str) -> bool:
         if job_id in self.delayed[lane]:

@@ -66,6 +66,10 @@ class Site:
         self.coordinator.close()
         self.server.kill()
 
+    def run(self, *command: str) -> None:
+        """Run a management command to its end."""
+        self._run("-m", "django", *command)
+
     def start(self, *command: str) -> None:
         """Start a management command, to run as long as the site."""
         self._start("-m", "django", *command)

@@ -17,7 +17,7 @@ _MISSING = Failure(error="KeyError", message="'vat'", traceback="Traceback …\n
 
 
 def fill(site: Site) -> None:
-    """Let the queue be in use: jobs in every state, workers, a paused lane, causes old and new, an hour of figures."""
+    """Let the queue be in use: jobs in every state, two workers, a paused lane, two causes, an hour of figures."""
     site.fill_series()
     site.bury(_MISSING, 2, caller="shop")
     site.bury(_DECLINED, 34, caller="key:billing", correlation_id="O-7F3K2M1Q")

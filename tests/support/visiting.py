@@ -52,3 +52,10 @@ def text(page: Any) -> str:
     """Return what a page shows, without tags, its white space single."""
     body = re.sub(r"(?s)<(script|style)\b.*?</\1>", " ", page.content.decode())
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", body)).split())
+
+
+def lane_row(page: Any, lane: str) -> dict[str, str]:
+    """Return the cells of a lane on the overview by their labels."""
+    row = re.search(rf'<tr role="row" data-key="{lane}".*?</tr>', page.content.decode(), re.DOTALL)[0]
+    cells = re.findall(r'data-label="([^"]+)"[^>]*>(.*?)</td>', row, re.DOTALL)
+    return {label: " ".join(re.sub(r"<[^>]+>", " ", cell).split()) for label, cell in cells}

@@ -244,6 +244,17 @@ class Walk(RuleBasedStateMachine):
         self.same(done, self.model.purge(ids, PERSON, until_ms))
         self.ended += len(done)
 
+    @step(2, index=indexes, lane=lanes, repeat=st.booleans())
+    def somebody_edits_a_dead_job(self, index: int, lane: str, repeat: bool) -> None:
+        job_id = self.some_letters(index)[0]
+        copy = Job(name="shop.note0", payload={"n": -1}, lane=lane, caller=PERSON, replaces=job_id)
+        for _ in range(1 + repeat):
+            found = self.coordinator.replace(job_id, copy, caller=PERSON, reason="a typo")
+            self.same(found, self.model.replace(job_id, copy, PERSON))
+        if found == copy.id:
+            self.known.append(copy)
+            self.accepted += 1
+
     @step(1, index=indexes)
     def cancel(self, index: int) -> None:
         job = self.a_job(index)

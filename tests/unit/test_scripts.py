@@ -152,10 +152,11 @@ RUN = Run(id="r", action="purge", wanted=Filter(), reason="test", until_ms=0, nu
 def _live(queue: Queue) -> None:
     """Lead jobs through every transition."""
     c, by = queue.coordinator, {"caller": "user:1", "reason": "test"}
+    rule = Rule("named", Limit.parse("1/h"))
     once = Job(name=HANDLER, payload={}, caller="user:{1}", lane="high")
     for _ in range(2):
-        c.admit_each([once], Rule("named", Limit.parse("1/h")))
-        c.enqueue_once([once], [mark("user:{1}", "key{}", "")])
+        other = Job(name=HANDLER, payload={}, caller="user:{1}", lane="high")
+        c.enqueue_once([once, other], [mark("user:{1}", "key{}", ""), ""], rule)
     c.cancel(once.id, lane="high", **by)
     queue.enqueue(number=6, lane="low")
     (delayed,) = queue.enqueue(delay_ms=1_000)

@@ -36,3 +36,18 @@ def test_ids_and_errors_are_told_by_their_ends() -> None:
     told = words.short_id("0193-abcdefgh"), words.short_id("short"), words.short_error("shop.jobs.CardDeclined")
 
     assert told == ("…abcdefgh", "short", "CardDeclined")
+
+
+@pytest.mark.parametrize(
+    ("ms", "told"),
+    [
+        (None, "\u2013"),
+        (5, "≤ 5 ms"),
+        (500, "≤ 500 ms"),
+        (2500, "≤ 2.5 s"),
+        (300_000, "≤ 5 m"),
+        (float("inf"), "> 1 h"),
+    ],
+)
+def test_the_end_of_a_range_is_told_as_such(ms: float | None, told: str) -> None:
+    assert words.at_most(ms) == told

@@ -25,7 +25,7 @@ local function keys_of(lane) -- a lane that has left the configuration is known 
   return lanes[lane] or {name = lane, list = prefix .. 'lane:' .. lane, delayed = prefix .. 'delayed:' .. lane,
     wake = prefix .. 'wake:' .. lane}
 end
-local tally = {}
+local tally, sums = {}, {} -- sums: of the totals alone, no chart shows them
 local function count(event, lane, number)
   local field = event .. ':' .. lane
   tally[field] = (tally[field] or 0) + (number or 1)
@@ -37,6 +37,7 @@ local function write_counts()
     redis.pcall('HINCRBY', counters, field, number) -- no figure is worth half a transition
     redis.pcall('HINCRBY', series, field, number)
   end
+  for field, number in pairs(sums) do redis.pcall('HINCRBY', counters, field, number) end
   call('EXPIRE', series, 7200)
 end
 local function push_token(wake) -- pcall: a foreign value there must not fail a half-done transition

@@ -7,7 +7,8 @@ local function observe(what, lane, ms) -- nil is what nobody measured
   local at = 1
   while bounds[at] and ms > bounds[at] do at = at + 1 end
   count(what .. '_le_' .. (bounds[at] or 'inf'), lane)
-  count(what .. '_ms', lane, ms)
+  local field = what .. '_ms:' .. lane
+  sums[field] = (sums[field] or 0) + ms
 end
 local function born_of(id) -- the time in a UUIDv7, by the clock of who enqueued it; nil for another id
   local high, low = string.match(id, '^(%x%x%x%x%x%x%x%x)%-(%x%x%x%x)%-7')
