@@ -7,6 +7,7 @@ To follow a job's life, read the files in this order:
     jobs         a job, its envelope, its claim, its failure
     signing      how an envelope proves where it comes from
     handlers     the functions that run jobs, and what they accept
+    limits       how many jobs a caller may hand in
     client       how a job comes in: validate, wait for the commit, hand over
     coordinator  the only code that knows Redis: one script for each change of state
     ticker       what was delayed becomes ready when it is due
@@ -24,6 +25,7 @@ To follow a job's life, read the files in this order:
     dead_letters what is kept for a person
     runs         many letters requeued or purged, in steps
     operations   pause, resume, drain
+    api          the HTTP door, for callers from outside
     audit        from the queue into rows that nobody changes, and the proof of it
 """
 

@@ -16,6 +16,12 @@ from tests.support.queues import Queue
 pytestmark = pytest.mark.django_db
 
 
+@pytest.fixture
+def queue(real_queue: Queue) -> Queue:
+    """A queue on the real server alone: what is in question here lies before it."""
+    return real_queue
+
+
 @pytest.fixture(autouse=True)
 def door(queue: Queue) -> Iterator[None]:
     with open_door(queue):

@@ -19,6 +19,12 @@ pytestmark = pytest.mark.django_db
 NOBODY = (401, "unauthorized", [])
 
 
+@pytest.fixture
+def queue(real_queue: Queue) -> Queue:
+    """A queue on the real server alone: what is in question here lies before it."""
+    return real_queue
+
+
 @pytest.fixture(autouse=True)
 def door(queue: Queue) -> Iterator[None]:
     with open_door(queue):

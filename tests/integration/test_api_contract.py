@@ -89,7 +89,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("path", "method", "mode"), CASES, ids=" ".join)
+@pytest.mark.parametrize(("path", "method", "mode"), CASES, ids=[" ".join(case) for case in CASES])
 def test_every_answer_is_as_documented(door: Queue, path: str, method: str, mode: str) -> None:
     seen = answered(Holder(), path, method, MODES[mode])
 
