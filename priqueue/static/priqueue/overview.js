@@ -3,7 +3,7 @@
 
 (() => {
   const EVERY_MS = 2000, SLOWEST_MS = 30000, GIVE_UP_MS = 5000, STALE_MS = 6000;
-  const clock = (at) => at.toLocaleTimeString("en-GB", {timeZoneName: "short"});
+  const clock = (at) => at.toLocaleTimeString("en-GB", {hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short"});
   const read = (id) => JSON.parse(document.getElementById(id).textContent);
   const board = document.querySelector("[data-board]"), fresh = document.querySelector("[data-fresh]");
   const live = document.querySelector("[data-live]"), config = read("pq-chart");
