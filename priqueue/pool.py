@@ -245,14 +245,15 @@ class Pool:
             elif ended_by_us and not deaf:
                 self._end(run, _released(run))
             elif alone and not ended_by_us:
-                self._end(run, self._crashed(run, child.cause_of_death()))
+                self._end(run, _crashed(run, child.cause_of_death()))
             else:
                 run.suspected += not ended_by_us
                 self._suspect(run)
 
-    def _crashed(self, run: Run, cause: str) -> Outcome:
-        failure = Failure(error="WorkerLost", message=f"the process that ran it died: {cause}")
-        return Outcome(claim=run.claim, verdict=Verdict.CRASH, run_s=0, failure=failure, crashes=1 + run.suspected)
+
+def _crashed(run: Run, cause: str) -> Outcome:
+    failure = Failure(error="WorkerLost", message=f"the process that ran it died: {cause}")
+    return Outcome(claim=run.claim, verdict=Verdict.CRASH, run_s=0, failure=failure, crashes=1 + run.suspected)
 
 
 def _released(run: Run) -> Outcome:

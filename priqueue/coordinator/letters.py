@@ -8,9 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from priqueue.clock import monotonic_s
+from priqueue.coordinator import order
 from priqueue.coordinator.dead import Filter, Latest, Letter, OpenedLetter
 from priqueue.coordinator.inspection import attempt_of
-from priqueue.coordinator.order import LAST, Entry, Mark, Order
+from priqueue.coordinator.order import LAST, NOBODY, Entry, Mark, Order
 from priqueue.jobs import Job, from_ms, to_ms
 
 __all__ = ["Count", "Filter", "Latest", "Letter", "Letters", "OpenedLetter", "Page", "Stretch"]
@@ -29,6 +30,8 @@ class Stretch:
     cursor: str
     #: how many entries were looked at
     looked: int
+    #: whether there are entries behind it
+    more: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +70,7 @@ class Letters(Order):
             if len(found) > size:
                 on = found[size - 1].cursor
                 break
-            if looked >= _LOOKED_AT_BY_A_PAGE or monotonic_s() > give_up_at_s:
+            if stretch.more and (looked >= _LOOKED_AT_BY_A_PAGE or monotonic_s() > give_up_at_s):
                 on = stretch.cursor
                 break
         letters = found[:size]
@@ -81,7 +84,7 @@ class Letters(Order):
         number, looked, give_up_at_s = 0, 0, monotonic_s() + _COUNT_S
         for stretch in self.walk(wanted, cursor):
             number, looked = number + len(stretch.letters), looked + stretch.looked
-            if looked >= _LOOKED_AT_BY_A_COUNT or monotonic_s() > give_up_at_s:
+            if stretch.more and (looked >= _LOOKED_AT_BY_A_COUNT or monotonic_s() > give_up_at_s):
                 return Count(number=number, cursor=stretch.cursor)
         return Count(number=number, cursor="")
 
@@ -104,44 +107,44 @@ class Letters(Order):
     def at(self, wanted: Filter, moment: datetime) -> str:
         """Return the cursor behind which the first of these letters is that were buried at a time or before."""
         ms = to_ms(moment)
-        return _cursor(Mark(self.until(wanted.cause, ms), ms, "-"))
+        return _cursor(Mark(self.until(wanted.cause, ms), ms, NOBODY))
 
     def _to_older(self, wanted: Filter, mark: Mark | None) -> Iterator[Stretch]:
+        cause, fits, again = wanted.cause, wanted.test(), set[str]()
         if mark is None:
-            end = LAST if wanted.until is None else self.until(wanted.cause, to_ms(wanted.until))
-            mark = Mark(end, LAST, "-")
-        seen, place, ms, fits = {mark.id}, mark.place, mark.ms, wanted.test()
-        since_ms = 0 if wanted.since is None else to_ms(wanted.since)
-        while entries := self.below(wanted.cause, place):
+            mark = Mark(LAST if wanted.until is None else self.until(cause, to_ms(wanted.until)), LAST, NOBODY)
+        since_ms, given = 0 if wanted.since is None else to_ms(wanted.since), {mark.id}
+        while entries := self.below(cause, self.before(cause, mark)):
             letters = []
             for entry in entries:
                 # A job that died again has its old entry left, too: of two, the one that is met first counts.
-                if entry.record and entry.id not in seen and entry.ms <= mark.ms:
+                if entry.record and entry.ms <= mark.ms and entry.id not in again and entry.id not in given:
                     letters.append(entry)
-                    seen |= {entry.id} if entry.doubled else set()
-            place, ms = entries[-1].place, letters[-1].ms if letters else ms
-            yield _stretch(fits, letters, entries, Mark(place, ms, entries[-1].id))
+                    again |= {entry.id} if entry.doubled else set()
+            mark, given = _moved(mark, entries[-1], letters), {entry.id for entry in entries}
+            yield _stretch(fits, letters, len(entries), mark, mark.place > 0)
             # Not at the first letter that is too old: the server's clock may have been set back by a little.
             if letters and all(letter.ms < since_ms for letter in letters):
                 return
 
     def _to_newer(self, wanted: Filter, mark: Mark | None) -> Iterator[Stretch]:
-        place, from_ms_on = 0 if wanted.since is None else self.since(wanted.cause, to_ms(wanted.since)), 0
-        if mark:
-            place, found = self.behind(wanted.cause, mark)
-            from_ms_on = 0 if found else mark.ms
-        seen, ms, fits = {mark.id if mark else ""}, mark.ms if mark else 0, wanted.test()
-        until_ms = LAST if wanted.until is None else to_ms(wanted.until)
-        while entries := self.above(wanted.cause, place):
+        cause, fits, again = wanted.cause, wanted.test(), set[str]()
+        if mark is None:
+            mark = Mark(0 if wanted.since is None else self.since(cause, to_ms(wanted.since)), 0, NOBODY)
+        until_ms, began_ms, given = LAST if wanted.until is None else to_ms(wanted.until), mark.ms, {mark.id}
+        while True:
+            place, from_ms_on = self.behind(cause, mark)
+            if not (entries := self.above(cause, place)):
+                return
             letters = []
             for entry in reversed(_without_older(entries)):
                 # Of a letter that died again an older entry may have stood for it already, on an earlier page.
-                again = entry.doubled and mark is not None and entry.ms < mark.ms
-                if entry.id not in seen and not again and entry.ms >= from_ms_on:
+                earlier = entry.doubled and (entry.id in again or entry.ms < began_ms)
+                if entry.ms >= from_ms_on and not earlier and entry.id not in given:
                     letters.append(entry)
-                    seen |= {entry.id} if entry.doubled else set()
-            place, ms = entries[0].place + 1, letters[-1].ms if letters else ms
-            yield _stretch(fits, letters, entries, Mark(entries[0].place, ms, entries[0].id))
+                    again |= {entry.id} if entry.doubled else set()
+            mark, given = _moved(mark, entries[0], letters), {entry.id for entry in entries}
+            yield _stretch(fits, letters, len(entries), mark, len(entries) == order.BATCH)
             if letters and all(letter.ms > until_ms for letter in letters):
                 return
 
@@ -221,6 +224,10 @@ def _without_older(entries: Sequence[Entry]) -> list[Entry]:
     return kept
 
 
+def _moved(mark: Mark, end: Entry, letters: Sequence[Entry]) -> Mark:
+    return Mark(end.place, letters[-1].ms if letters else mark.ms, end.id)
+
+
 def _parsed(cursor: str) -> Mark:
     found = _CURSOR.fullmatch(cursor)
     if not found:
@@ -233,10 +240,10 @@ def _cursor(mark: Mark) -> str:
 
 
 def _stretch(
-    fits: Callable[[Mapping[str, Any]], bool], letters: Sequence[Entry], entries: Sequence[Entry], end: Mark
+    fits: Callable[[Mapping[str, Any]], bool], letters: Sequence[Entry], looked: int, end: Mark, more: bool
 ) -> Stretch:
     meant = [_letter(entry) for entry in letters if entry.record and fits(entry.record)]
-    return Stretch(letters=meant, cursor=_cursor(end), looked=len(entries))
+    return Stretch(letters=meant, cursor=_cursor(end), looked=looked, more=more)
 
 
 def _letter(entry: Entry) -> Letter:

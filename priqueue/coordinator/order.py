@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from priqueue.coordinator.inspection import Inspector
 
 BATCH = 1000
-LAST = 2**53
+LAST, NOBODY = 2**53, "-"
 _PROBES, _PROBE = 32, 8
 # The server's clock may have been set back by a little, and a trim may come between the steps of a search.
 _MARGIN = BATCH
@@ -23,7 +23,7 @@ _MARGIN = BATCH
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A place in the order, and the time and the id of the letter there."""
+    """A place in the order, the id that stands there, and the time of its letter; NOBODY stands for any."""
 
     place: int
     ms: int
@@ -52,15 +52,26 @@ class Order(Inspector):
         """Return the entries from a place on, newest first, a batch at most."""
         return self._entries(cause, place, place + BATCH)
 
-    def behind(self, cause: str | None, mark: Mark) -> tuple[int, bool]:
-        """Return the place after a mark, and whether the letter of the mark was found there."""
+    def before(self, cause: str | None, mark: Mark) -> int:
+        """Return the place before which older ones go on; a little after it where a trim has shifted the mark."""
+        found = self._find(cause, mark)
+        return self.until(cause, mark.ms) if found is None else found
+
+    def behind(self, cause: str | None, mark: Mark) -> tuple[int, int]:
+        """Return the place from which newer ones go on, and the time before which what is there was given already."""
+        found = self._find(cause, mark)
+        if found is None:
+            return self.since(cause, mark.ms), mark.ms
+        return found + (mark.id != NOBODY), 0
+
+    def _find(self, cause: str | None, mark: Mark) -> int | None:
+        """Return the place of a mark; None where it is not any more: its entry left, or a trim has shifted it."""
+        if mark.id == NOBODY:
+            return mark.place
         if cause is not None:
-            key = self.keys.cause(cause)
-            rank, older = self._read(("ZRANK", key, mark.id), ("ZCOUNT", key, "-inf", f"({mark.ms}"))
-            return (int(older), False) if rank is None else (int(rank) + 1, True)
-        if self._ids(cause, mark.place, mark.place + 1)[1] == [mark.id]:
-            return mark.place + 1, True
-        return self.since(cause, mark.ms), False
+            rank = self._read(("ZRANK", self.keys.cause(cause), mark.id))[0]
+            return None if rank is None else int(rank)
+        return mark.place if self._ids(cause, mark.place, mark.place + 1)[1] == [mark.id] else None
 
     def since(self, cause: str | None, ms: int) -> int:
         """Return a place before which all was buried before a time; not always the last such place."""

@@ -66,5 +66,5 @@ def full(at: datetime) -> str:
 
 @register.filter
 def clock(at: datetime) -> str:
-    """Return the time of day in the reader's zone."""
-    return f"{timezone.localtime(at):%H:%M:%S}"
+    """Return the time of day in the project's zone, with its name: pages in a browser may be of another."""
+    return f"{timezone.localtime(at):%H:%M:%S %Z}"

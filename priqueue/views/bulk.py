@@ -3,7 +3,7 @@ them in steps, which its page drives. Closing the page stops it, and its address
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django import forms
@@ -13,7 +13,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
 from priqueue import runs
-from priqueue.coordinator.letters import Count, Filter
+from priqueue.coordinator.letters import Count, Filter, Letter
 from priqueue.coordinator.runs import DONE, GOING, STOPPED, Run, said
 from priqueue.jobs import from_ms, new_id
 from priqueue.views.confirming import Outcome, Question, ReasonForm, confirmed
@@ -51,6 +51,25 @@ class RateForm(CountedForm):
     )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """What is to be done to which letters, how it is told, and where the letters are listed."""
+
+    verb: str
+    facts: Sequence[str]
+    wanted: Filter
+    back: str
+
+    @property
+    def about(self) -> str:
+        """What a count is of: one of another is not taken for it."""
+        return f"{self.verb} {said(self.wanted)}"
+
+    def told(self, number: int, noun: str = "letter") -> str:
+        """Return it with a number, as titles and buttons say it."""
+        return f"{self.verb.capitalize()} {amount(number, noun)}"
+
+
 def matching(visit: Visit, verb: str, facts: Sequence[str]) -> HttpResponse:
     """Ask whether all letters that match are meant; when that is confirmed, let a run begin."""
     form = FilterForm(visit.request.GET)
@@ -59,36 +78,36 @@ def matching(visit: Visit, verb: str, facts: Sequence[str]) -> HttpResponse:
         return visit.render("letters_refused.html", "Which letters?", context, status=400)
     # One that was replaced has its edited copy: requeued, both would run.
     wanted = form.wanted() if verb == "purge" else replace(form.wanted(), replaced=False)
-    about, back = f"{verb} {said(wanted)}", f"{visit.url('letters')}?{query_of(form)}"
+    meant = Matching(verb, facts, wanted, f"{visit.url('letters')}?{query_of(form)}")
     with visit.desk.breaker.trying():
-        counted = _counted(visit, wanted, about)
+        counted = _counted(visit, meant)
         samples = visit.desk.letters.page(_until(wanted, counted["until_ms"]), size=_SAMPLES).letters
     if counted["cursor"]:
-        return _counting(visit, verb, counted, about, back)
+        return _counting(visit, meant, counted)
     if not counted["number"]:
         context = {"why": f"Nothing to {verb} matches: {said(wanted)}."}
         return visit.render("letters_refused.html", f"Nothing to {verb}", context, status=409)
-    return _ask(visit, verb, wanted, counted, (facts, back, about, samples))
+    return _ask(visit, meant, counted, samples)
 
 
-def _ask(visit: Visit, verb: str, wanted: Filter, counted: dict[str, Any], told: tuple[Any, ...]) -> HttpResponse:
+def _ask(visit: Visit, meant: Matching, counted: dict[str, Any], samples: Sequence[Letter]) -> HttpResponse:
     """Ask for the reason; when it is given, let a run over what was counted begin."""
-    number, (facts, back, about, samples) = counted["number"], told
-    is_old = visit.request.method == "POST" and _signed(visit.request, about) is None
+    number, verb = counted["number"], meant.verb
+    is_old = visit.request.method == "POST" and _signed(visit.request, meant) is None
     form = (CountedForm if verb == "purge" else RateForm)(visit.request.POST or None, is_old=is_old)
     question = Question(
-        title=f"{verb.capitalize()} {amount(number, 'dead letter')}?", facts=facts, form=form, back=back,
-        button=f"{verb.capitalize()} {amount(number, 'letter')}", danger=verb == "purge", about=None,
+        title=f"{meant.told(number, 'dead letter')}?", facts=meant.facts, form=form, back=meant.back,
+        button=meant.told(number), danger=verb == "purge", about=None,
         template="bulk.html", crumbs=[("Dead letters", visit.url("letters"))],
         more={
-            "samples": samples, "more_samples": max(0, number - len(samples)), "filter": said(wanted),
-            "bound": from_ms(counted["until_ms"]), "counted": _sign(counted, about),
+            "samples": samples, "more_samples": max(0, number - len(samples)), "filter": said(meant.wanted),
+            "bound": from_ms(counted["until_ms"]), "counted": _sign(counted, meant),
         },
     )  # fmt: skip
 
     def act(given: dict[str, Any]) -> Outcome:
         run = Run(
-            id=new_id(), action=verb, wanted=wanted, reason=given["reason"], until_ms=counted["until_ms"],
+            id=new_id(), action=verb, wanted=meant.wanted, reason=given["reason"], until_ms=counted["until_ms"],
             number=number, per_s=given.get("per_s", 0),
         )  # fmt: skip
         runs.begin(run)
@@ -103,52 +122,47 @@ def _until(wanted: Filter, until_ms: int) -> Filter:
     return replace(wanted, until=bound if wanted.until is None else min(wanted.until, bound))
 
 
-def _counted(visit: Visit, wanted: Filter, about: str) -> dict[str, Any]:
+def _counted(visit: Visit, meant: Matching) -> dict[str, Any]:
     """Return how many letters are meant so far, of those that were buried before a moment, and where to count on.
 
     What was counted travels in address and form, signed with what it is of, so that a form that is sent counts nothing.
     """
     reader = visit.desk.letters
-    before = _signed(visit.request, about)
+    before = _signed(visit.request, meant)
     if before is None:
         before = {"number": 0, "cursor": "", "until_ms": reader.now_ms() - 1, "ended": False}
     if before["ended"]:
         return before
-    found: Count = reader.count(_until(wanted, before["until_ms"]), before["cursor"])
+    found: Count = reader.count(_until(meant.wanted, before["until_ms"]), before["cursor"])
     return {**before, "number": before["number"] + found.number, "cursor": found.cursor, "ended": not found.cursor}
 
 
-def _signed(request: HttpRequest, about: str) -> dict[str, Any] | None:
+def _signed(request: HttpRequest, meant: Matching) -> dict[str, Any] | None:
     try:
         text = request.POST.get("counted") or request.GET.get("counted", "")
         found = signing.loads(text, salt=_SALT, max_age=_GOOD_FOR_S)
     except signing.BadSignature:
         return None
-    return dict(found["count"]) if found["about"] == about else None
+    return dict(found["count"]) if found["about"] == meant.about else None
 
 
-def _sign(counted: dict[str, Any], about: str) -> str:
-    return signing.dumps({"about": about, "count": counted}, salt=_SALT)
+def _sign(counted: dict[str, Any], meant: Matching) -> str:
+    return signing.dumps({"about": meant.about, "count": counted}, salt=_SALT)
 
 
-def _address(visit: Visit, counted: dict[str, Any], about: str) -> str:
-    query = QueryDict(visit.request.GET.urlencode(), mutable=True)
-    query["counted"] = _sign(counted, about)
-    return f"?{query.urlencode()}"
-
-
-def _counting(visit: Visit, verb: str, counted: dict[str, Any], about: str, back: str) -> HttpResponse:
+def _counting(visit: Visit, meant: Matching, counted: dict[str, Any]) -> HttpResponse:
     """Say how many there are at least, and let the page ask on."""
-    address = _address(visit, counted, about)
+    query = QueryDict(visit.request.GET.urlencode(), mutable=True)
+    query["counted"] = _sign(counted, meant)
+    following = f"?{query.urlencode()}"
     if "application/json" in visit.request.headers.get("Accept", ""):
-        return JsonResponse({"number": count(counted["number"]), "next": address, "ended": False})
+        return JsonResponse({"number": count(counted["number"]), "next": following})
     context = {
-        "number": counted["number"], "next": address, "filter": about.partition(" ")[2], "back": back, "verb": verb,
+        "number": counted["number"], "next": following, "filter": said(meant.wanted), "back": meant.back,
         "bound": from_ms(counted["until_ms"]),
     }  # fmt: skip
-    return visit.render("counting.html", f"{verb.capitalize()} all that match?", context, crumbs=[
-        ("Dead letters", visit.url("letters"))
-    ])  # fmt: skip
+    title, crumbs = f"{meant.verb.capitalize()} all that match?", [("Dead letters", visit.url("letters"))]
+    return visit.render("counting.html", title, context, crumbs=crumbs)
 
 
 def run_of_requeue(visit: Visit, run: str) -> HttpResponse:

@@ -6,7 +6,7 @@ from django.http import HttpResponse, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
 
 from priqueue.coordinator import DENIED
-from priqueue.exceptions import PriqueueError
+from priqueue.exceptions import PriqueueError, QueueUnavailable
 from priqueue.views.noting import try_to_note
 from priqueue.views.routes import Route
 from priqueue.views.visit import PERMISSIONS, Visit
@@ -22,8 +22,10 @@ def answer(visit: Visit, route: Route, parts: dict[str, Any]) -> HttpResponseBas
         return HttpResponseNotAllowed(route.methods)
     try:
         return route.view(visit, **parts)
-    except PriqueueError as error:
+    except QueueUnavailable as error:
         return unavailable(visit, str(error))
+    except PriqueueError as error:
+        return refused(visit, str(error))
 
 
 def refusal(visit: Visit, codename: str) -> HttpResponse:
@@ -34,5 +36,11 @@ def refusal(visit: Visit, codename: str) -> HttpResponse:
 
 def unavailable(visit: Visit, why: str) -> HttpResponse:
     """Return the page that says that the queue does not answer; what was to be changed may have been."""
+    visit.__dict__.pop("look", None)  # what it saw before is not how it is now
     context = {"why_not": why, "was_sent": visit.request.method == "POST"}
     return visit.render("unavailable.html", "Redis does not answer", context, status=503)
+
+
+def refused(visit: Visit, why: str) -> HttpResponse:
+    """Return the page that says what the queue had against it: its memory limit, or its configuration."""
+    return visit.render("refused.html", "The queue refused this", {"why": why}, status=503)

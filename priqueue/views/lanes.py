@@ -17,6 +17,7 @@ from priqueue.words import amount, count, rate
 
 _SHOWN = 50
 _OPEN, _UNTIL = "open", "until"
+_LONGEST = timedelta(days=365)
 
 
 class PauseForm(ReasonForm):
@@ -39,6 +40,8 @@ class PauseForm(ReasonForm):
         until = said.get("until")
         if said.get("end") == _UNTIL and not self.errors and (until is None or until <= now()):
             self.add_error("until", "Say a time that is to come.")
+        if until is not None and until > now() + _LONGEST:
+            self.add_error("until", "Say a time within a year.")
         return said
 
     def lasts_s(self) -> float | None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from urllib.parse import urlencode
 
 import django
@@ -16,9 +16,6 @@ from priqueue.models import DeadLetter, Queue
 from priqueue.views import reading
 from priqueue.views.reading import Desk, Look
 
-if TYPE_CHECKING:
-    from priqueue.views.mount import Mount
-
 #: codename → what a person is told of it
 PERMISSIONS: Mapping[str, str] = {
     codename: name for model in (Queue, DeadLetter) for codename, name in model._meta.permissions
@@ -26,12 +23,25 @@ PERMISSIONS: Mapping[str, str] = {
 Crumb = tuple[str, str]
 
 
+class Place(Protocol):
+    """Where the pages hang; see ``mount``."""
+
+    #: the template that is around each page
+    frame: str
+
+    def url(self, name: str, **parts: str) -> str:
+        """Return the address of a page."""
+
+    def context(self, request: HttpRequest) -> dict[str, Any]:
+        """Return what the frame wants to know."""
+
+
 @dataclass(frozen=True)
 class Visit:
     """A request, and the mount through which it came."""
 
     request: HttpRequest
-    mount: "Mount"
+    mount: Place
     #: what it is about, in the audit log's words
     action: str = "view"
     #: what the address names: a job, a lane, a worker

@@ -32,6 +32,7 @@ class Arena:
         self._workers: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Self:
+        self._log.touch()
         self.server.start()
         self.client = self.server.client()
         self.url = f"redis://127.0.0.1:{self.server.port}/0"

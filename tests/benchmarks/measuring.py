@@ -17,7 +17,7 @@ from priqueue.coordinator.scripts import source
 from priqueue.jobs import Job
 from tests.support.queues import HANDLER, Queue, test_settings
 
-ROUNDS, JOBS = 60, 200
+ROUNDS, JOBS = 40, 200
 WORKER = "host-1:12345:0123456789ab"
 OBSERVE = "local function observe(what, lane, ms)"
 
@@ -61,12 +61,14 @@ def main() -> None:
                 plain, measured = without_measuring(pair[0]), pair[1]
                 for queue in pair:
                     queue.register(WORKER, concurrency=100)
-                took: dict[bool, list[float]] = {True: [], False: []}
+                took: list[tuple[float, float]] = []
                 for number in range(ROUNDS):
-                    for is_measured in (number % 2 == 0, number % 2 == 1):
-                        took[is_measured].append(round_of(measured if is_measured else plain, each))
-                off, on = statistics.median(took[False]), statistics.median(took[True])
-                say(f"| {each} | {audit} | {off:.1f} | {on:.1f} | {on / off:.2f} |\n")
+                    order = (plain, measured) if number % 2 else (measured, plain)
+                    spent = {id(queue): round_of(queue, each) for queue in order}
+                    took.append((spent[id(plain)], spent[id(measured)]))
+                off, on = (statistics.median(column) for column in zip(*took, strict=True))
+                ratio = statistics.median(on / off for off, on in took)
+                say(f"| {each} | {audit} | {off:.1f} | {on:.1f} | {ratio:.2f} |\n")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """What the tests in a browser share: a site, a Chromium, and pages that may not complain."""
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -51,7 +52,8 @@ def open_as(browser: Browser, site: Site) -> Iterator[Callable[..., Page]]:
     yield opened
     for context in contexts:
         context.close()
-    assert [said for said in complaints if "503" not in said] == []
+    # What these pages answer on purpose: Redis is away, and what was sent is not understood.
+    assert [said for said in complaints if not re.search("status of (503|422)", said)] == []
 
 
 def _complaint(said: ConsoleMessage, page: Page, complaints: list[str]) -> None:

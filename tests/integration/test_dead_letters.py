@@ -21,6 +21,13 @@ def configured(queue: Queue) -> Iterator[Queue]:
         yield queue
 
 
+@pytest.fixture(autouse=True)
+def _in_no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a page look as far as it may, however busy the machine is."""
+    monkeypatch.setattr(letters, "_PAGE_S", 60)
+    monkeypatch.setattr(letters, "_COUNT_S", 60)
+
+
 def bury(queue: Queue, number: int = 1, error: str = "ValueError", **options: object) -> list[str]:
     """Bury jobs, one second apart; return their ids, newest first."""
     ids: list[str] = []
@@ -380,7 +387,6 @@ def test_a_page_that_finds_little_says_how_far_it_looked_and_goes_on(
     queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(letters, "_LOOKED_AT_BY_A_PAGE", 2_000)
-    monkeypatch.setattr(letters, "_PAGE_S", 60)
     five_thousand(queue)
     wanted = Filter(handler="nobody")
     page, looked, pages = dead_letters.page(wanted), 0, 1
@@ -394,7 +400,6 @@ def test_a_page_that_finds_little_says_how_far_it_looked_and_goes_on(
 
 def test_letters_are_counted_in_steps(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(letters, "_LOOKED_AT_BY_A_COUNT", 3_000)
-    monkeypatch.setattr(letters, "_COUNT_S", 60)
     five_thousand(queue)
     wanted = Filter(until=from_ms(START_MS + 1000 * 4_899))
 
@@ -483,3 +488,35 @@ def test_requeue_of_everything_leaves_out_what_was_replaced(queue: Queue) -> Non
     assert queue.places() == {replaced: "dead", "copy": "ready", other: "ready"}
     assert ids(dead_letters.scan(Filter(replaced=True))) == [replaced]
     assert ids(dead_letters.scan(Filter(replaced=False))) == []
+
+
+@pytest.mark.parametrize("newer", [False, True])
+def test_a_trim_in_the_middle_of_a_walk_gives_nothing_twice_and_misses_nothing(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch, newer: bool
+) -> None:
+    monkeypatch.setattr(order, "BATCH", 10)
+    monkeypatch.setattr(order, "_MARGIN", 10)
+    made = bury(queue, 60)
+    holes = made[45:] + made[:5]
+    found: list[str] = []
+
+    for stretch in reader(queue).walk(Filter(), newer=newer):
+        found += [letter.id for letter in stretch.letters]
+        if len(found) == 10:
+            queue.coordinator.purge(holes, caller="user:1", reason="others")
+            while queue.coordinator.trim() or queue.raw.exists(queue.keys.trim):
+                pass
+
+    left = [job_id for job_id in (made[::-1] if newer else made) if job_id not in holes or job_id in found]
+    assert found == left
+
+
+def test_a_page_without_time_still_ends_where_the_letters_end(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(letters, "_PAGE_S", -1)
+    monkeypatch.setattr(letters, "_COUNT_S", -1)
+    bury(queue, 3)
+
+    for newer in (False, True):
+        page = dead_letters.page(Filter(lane="high"), newer=newer)
+        assert (page.letters, page.older, page.newer, page.looked) == ([], "", "", 3)
+    assert reader(queue).count(Filter()).cursor == ""

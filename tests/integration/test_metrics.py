@@ -31,9 +31,13 @@ Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 def scraped(inspector: Inspector) -> Samples:
     """Return every sample of one scrape, as the client's own parser reads it."""
+    return parsed(exposed(inspector))
+
+
+def exposed(inspector: Inspector) -> str:
     registry = CollectorRegistry()
     registry.register(QueueCollector(lambda: inspector))
-    return parsed(generate_latest(registry).decode())
+    return generate_latest(registry).decode()
 
 
 def parsed(text: str) -> Samples:
@@ -241,6 +245,16 @@ def test_a_queue_that_is_away_is_down_and_nothing_else(real_queue: Queue) -> Non
     nowhere = Inspector(Redis(port=1), real_queue.settings, timeout_s=0.8)
 
     assert scraped(nowhere) == {("priqueue_up", ()): 0}
+
+
+def test_no_secret_of_the_settings_is_in_a_scrape_or_in_the_figures(make_queue: Callable[..., Queue]) -> None:
+    secrets = ("hunter2", "scrape-me", "sign-me-with-this-key")
+    queue = make_queue(PASSWORD=secrets[0], METRICS_TOKEN=secrets[1], SIGNING_KEYS=[secrets[2]])
+    queue.claimed(payload={"card": "4111-1111"})
+
+    told = exposed(queue.inspector) + repr(queue.inspector.stats()) + repr(queue.settings)
+
+    assert [secret for secret in (*secrets, "4111-1111") if secret in told] == []
 
 
 # ── the view ──

@@ -60,6 +60,7 @@ def test_a_pause_may_have_no_end_or_a_time_of_ones_own(queue: Queue) -> None:
         ({"reason": "x" * 501, "end": "900"}, "at most 500"), ({"reason": "x", "end": "1e9"}, "valid choice"),
         ({"reason": "x", "end": "until"}, "time that is to come"),
         ({"reason": "x", "end": "until", "until": "2020-01-01T00:00"}, "time that is to come"),
+        ({"reason": "x", "end": "until", "until": "9999-01-01T00:00"}, "within a year"),
     ],
 )  # fmt: skip
 def test_what_is_missing_is_said_at_its_field_and_nothing_is_done(

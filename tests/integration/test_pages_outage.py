@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from priqueue.exceptions import QueueUnavailable
+from priqueue.exceptions import QueueFull, QueueUnavailable
 from priqueue.views import reading
 from priqueue.views.routes import QUEUE, Route
 from tests.support.queues import Queue
@@ -116,6 +116,20 @@ def test_a_form_that_gets_no_answer_says_that_it_may_have_been_done(
     assert "it may or may not have been done" in text(page)
     assert "Nothing was done a second time." in text(again)
     assert queue.inspector.paused() == {}
+
+
+def test_what_the_queue_refuses_is_said_as_it_is(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise QueueFull("the queue's server is at its memory limit and takes no more jobs")
+
+    client, where = visitor(*EVERYTHING), f"{OWN}lanes/low/pause/"
+    form = {"token": token(client.get(where)), "reason": "x", "end": "900"}
+    monkeypatch.setattr("priqueue.operations.pause", refuse)
+
+    page = client.post(where, form)
+
+    assert page.status_code == 503
+    assert "The queue refused this: the queue's server is at its memory limit" in text(page)
 
 
 def test_the_rest_of_the_admin_never_asks_the_queue(queue: Queue, deaf: list[str]) -> None:

@@ -227,3 +227,30 @@ def test_a_letter_whose_lane_holds_a_foreign_value_is_left_alone_and_the_others_
     assert (ended.state, ended.done, ended.alone) == ("done", 1, 1)
     assert queue.raw.hexists(queue.keys.letters, low.id)
     assert queue.raw.lrange(queue.keys.lane("high"), 0, -1) == [high.id]
+
+
+def test_a_requeue_and_a_purge_of_the_same_letters_at_once_take_each_once(queue: Queue, reader: Runs) -> None:
+    made = bury(queue, 400)
+    for action in ("requeue", "purge"):
+        runs.begin(Run(id=action, action=action, reason="x", wanted=Filter(), number=400, until_ms=START_MS))
+
+    def drive(run_id: str) -> None:
+        own = Runs(queue.raw, queue.settings, queue.clock)
+        with callers.acting_as("user:9"):
+            while (run := own.run(run_id)) and run.state == "going":
+                runs.work(run, own, 0.01)
+        own.close()
+
+    drivers = [threading.Thread(target=drive, args=(action,)) for action in ("requeue", "purge")]
+    for driver in drivers:
+        driver.start()
+    for driver in drivers:
+        driver.join()
+
+    requeued, purged = (reader.run(action) for action in ("requeue", "purge"))
+    assert requeued
+    assert purged
+    assert requeued.done + purged.done == 400
+    assert list(queue.places().values()) == ["ready"] * requeued.done
+    events = [(action, job) for action, _, job in queue.events() if action in ("requeue", "purge") and job]
+    assert sorted(job for _, job in events) == sorted(job.id for job in made)

@@ -3,6 +3,7 @@
 
 (() => {
   const EVERY_MS = 2000, SLOWEST_MS = 30000, GIVE_UP_MS = 5000, STALE_MS = 6000;
+  const clock = (at) => at.toLocaleTimeString("en-GB", {hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short"});
   const read = (id) => JSON.parse(document.getElementById(id).textContent);
   const board = document.querySelector("[data-board]"), fresh = document.querySelector("[data-fresh]");
   const live = document.querySelector("[data-live]"), config = read("pq-chart");
@@ -107,7 +108,7 @@
     if (!asOf) { asOf = document.createElement("span"); fresh.prepend(asOf); }
     asOf.className = "";
     asOf.dataset.asOf = at.toISOString();
-    asOf.textContent = `as of ${at.toLocaleTimeString("en-GB")}`;
+    asOf.textContent = `as of ${clock(at)}`;
   }
 
   // In the browser alone: it has to turn by itself when no answer comes.
@@ -115,7 +116,7 @@
     const silentMs = performance.now() - heardMs;
     if (!asOf || paused || document.hidden || silentMs < STALE_MS) return;
     asOf.className = "pq-warn";
-    asOf.textContent = `stale ${Math.round(silentMs / 1000)} s, as of ${new Date(asOf.dataset.asOf).toLocaleTimeString("en-GB")}`;
+    asOf.textContent = `stale ${Math.round(silentMs / 1000)} s, as of ${clock(new Date(asOf.dataset.asOf))}`;
     board.classList.add("pq-stale");
   }, 1000);
 
@@ -130,5 +131,6 @@
     charts.range(Number(button.dataset.range));
   }));
   document.addEventListener("visibilitychange", () => { if (document.hidden) clearTimeout(timer); else poll(); });
+  if (asOf) say(new Date(asOf.dataset.asOf)); // in the zone of whoever looks, as the charts are
   again();
 })();
