@@ -103,7 +103,7 @@ def waiting(stand: Stand) -> Figures:
     stand.producer.do("one_by_one", 1)
     stand.arena.wait_for(1)
     sleep(1)
-    memory, seconds, before = stand.arena.memory_of_workers(), max(1, 10 * stand.scale), stand.arena.round_trips()
+    memory, seconds, before = stand.arena.memory_of_workers(), max(2, 10 * stand.scale), stand.arena.round_trips()
     sleep(seconds)
     idle = (stand.arena.round_trips() - before - 1) / seconds
     number = stand.scaled(300)
