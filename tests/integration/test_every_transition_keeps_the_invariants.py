@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import hypothesis
+import pytest
 from hypothesis.stateful import invariant, run_state_machine_as_test
 
 from tests.support.places import Event
@@ -86,6 +87,7 @@ class CheckedWalk(Walk):
         self.same(found, expected)
 
 
+@pytest.mark.timeout(400)
 def test_every_transition_keeps_the_invariants(make_queue: Callable[..., Queue]) -> None:
     usual = hypothesis.settings(
         max_examples=int(WALKS or 60), stateful_step_count=STEPS, deadline=None, database=None,
