@@ -15,7 +15,8 @@ from priqueue.coordinator.calls import batches
 from priqueue.coordinator.letters import Filter, Letters
 from priqueue.jobs import from_ms, to_ms
 
-_STEP = 100
+# A script of as many letters holds up nobody for long, on a slow machine either.
+_STEP = 50
 NEW, GOING, STOPPED, DONE = "new", "going", "stopped", "done"
 
 
