@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from math import inf
 from typing import Any, Self
 
 from pydantic_core import from_json
@@ -99,6 +100,14 @@ def _instant(run_at: object) -> datetime:
     return from_ms(ms)
 
 
+def _check_limits(max_attempts: object, timeout_s: object) -> None:
+    """Raise ValueError for limits with which no run could be counted or watched."""
+    if type(max_attempts) is not int or max_attempts < 0:
+        raise ValueError("the envelope's max_attempts is no whole number")
+    if type(timeout_s) not in (int, float) or not 0 < timeout_s < inf:  # type: ignore[operator]
+        raise ValueError("the envelope's timeout_s is no number of seconds")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One unit of work: a handler's name and a payload, and how it wants to be run."""
@@ -168,6 +177,7 @@ class Job:
             raise NewerEnvelope(f"envelope version {head['v']}, this code knows {ENVELOPE_VERSION}")
         if not rest.endswith("}"):
             raise ValueError("the envelope holds no payload, or is cut short")
+        _check_limits(head["max_attempts"], head["timeout_s"])
         payload_json = rest[:-1]
         enqueued_at_ms, delay_ms = head["enqueued_at_ms"], head.get("delay_ms")
         due_ms = head["run_at_ms"] if delay_ms is None else enqueued_at_ms + delay_ms

@@ -59,8 +59,9 @@ class Orders:
             self._unsent += pack([*self._held, *orders])
             self._held.clear()
             if not self._behind and not self._sent_all():
-                self._behind = True
+                # Where no thread can be started this raises, and the next to send tries again.
                 threading.Thread(target=self._catch_up, name=self._name, daemon=True).start()
+                self._behind = True
 
     def _sent_all(self) -> bool:
         """Send what the socket takes now; return whether nothing is left. Who is gone is sent no more."""
@@ -75,7 +76,9 @@ class Orders:
     def _catch_up(self) -> None:
         with selectors.DefaultSelector() as selector:
             selector.register(self._to, selectors.EVENT_WRITE)
-            while self._behind:
+            while True:
                 selector.select()
                 with self._lock:
-                    self._behind = not self._sent_all()
+                    if self._sent_all():
+                        self._behind = False
+                        return

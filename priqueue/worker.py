@@ -69,7 +69,9 @@ class Worker:
         self.exit_code = 0
         self._threads: list[threading.Thread] = []
         self._registered = False
-        self._listening = False
+        self._listening = self._token_taken = False
+        # The queue counts leases that no slot knows of: one that could not be settled stands until it is swept.
+        self._full = False
         self._asked_to_stop = self._forced = False
         self._stopped_at_s = 0.0
         self._claim_in_doubt = False
@@ -104,9 +106,12 @@ class Worker:
         self._watch()
         self._settler.add(self._pool.take())
         self._settler.settle_others()
+        token_taken, self._token_taken = self._token_taken, False
         limit = self._limit(self._settler.number_done)
         is_empty = bool(self._settler.number_done or limit or self._claim_in_doubt) and self._turn(limit)
-        self._listen(self._limit(0) > 0)
+        if token_taken and not limit:  # the slots filled up meanwhile: the token is for somebody else
+            self._coordinator.wake(self.lanes)
+        self._listen(self._limit(0) > 0 and not self._full)
         if not self._pool.occupied and (self._jobs_left == 0 or (self._burst and is_empty)):
             self.loop.stop()
         return 0 if self._settler.number_done else min(self._pool.next_look_s(), self._coordinator.tokens_reliable_s)
@@ -132,7 +137,7 @@ class Worker:
         repeat, acks = self._settler.in_doubt, self._settler.next_acks()
         self._claim_in_doubt = True  # until it is answered: it may have given leases that nobody knows of
         turn = self._coordinator.turn(self.id, limit, acks, repeat=repeat)
-        self._claim_in_doubt = False
+        self._claim_in_doubt, self._full = False, turn.state == "full"
         self._settler.acked(turn.lost)
         for claim, failure in turn.buried:
             events.send(events.job_buried, claim=claim, failure=failure)
@@ -177,6 +182,7 @@ class Worker:
             return self._settings.pull_timeout_s
         if self._coordinator.wait(self.lanes, self._settings.pull_timeout_s):
             if self._listening:
+                self._token_taken = True
                 self.loop.wake()
             else:
                 self._coordinator.wake(self.lanes)

@@ -10,6 +10,8 @@ from redis import Redis
 
 import priqueue
 from priqueue import events
+from priqueue.clock import monotonic_s
+from priqueue.coordinator.transitions import Turn
 from priqueue.exceptions import QueueUnavailable
 from priqueue.jobs import Job
 from priqueue.worker import Worker
@@ -140,6 +142,28 @@ def test_a_full_worker_puts_back_the_token_it_took(queue: Queue) -> None:
         queue.enqueue(name="tests.record")
 
         until(lambda: queue.tokens() == {"default": 1})
+
+
+def test_a_worker_whose_slots_are_taken_by_leases_it_does_not_know_asks_again_after_a_while_only(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turn, full_at_s = queue.coordinator.turn, []
+
+    def watched(*args: Any, **options: Any) -> Turn:
+        answer = turn(*args, **options)
+        if answer.state == "full":
+            full_at_s.append(monotonic_s())
+        return answer
+
+    queue.register("w", concurrency=1)
+    queue.enqueue(number=20)
+    queue.coordinator.pull("w")
+    monkeypatch.setattr(queue.coordinator, "turn", watched)
+
+    with running(Worker(queue.coordinator, worker_id="w", processes=0, concurrency=1)):
+        until(lambda: len(full_at_s) >= 3)
+
+    assert full_at_s[2] - full_at_s[0] >= queue.settings.pull_timeout_s
 
 
 def test_whatever_a_handler_raises_is_a_failure_and_costs_no_slot(queue: Queue) -> None:
