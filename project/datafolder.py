@@ -14,6 +14,11 @@ from pathlib import Path
 LONGEST_SOCKET_PATH = 100
 
 
+def make(folder: Path) -> None:
+    """Make the folder, for this user alone: it holds sessions and passwords, and what customers wrote."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
 def secret_key(folder: Path) -> str:
     """Return the key kept in ``folder``; draw it at the first call.
 
@@ -22,7 +27,7 @@ def secret_key(folder: Path) -> str:
     """
     path = folder / "secret_key"
     if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
+        make(folder)
         _keep_first(path, secrets.token_urlsafe(64))
     return path.read_text(encoding="ascii").strip()
 

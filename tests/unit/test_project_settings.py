@@ -143,6 +143,12 @@ def test_of_two_processes_that_draw_a_key_at_once_the_first_wins(tmp_path: Path)
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"secret_key": "first"}
 
 
+def test_the_data_folder_is_for_its_user_alone(tmp_path: Path) -> None:
+    datafolder.secret_key(tmp_path / "data")
+
+    assert (tmp_path / "data").stat().st_mode & 0o077 == 0
+
+
 def test_the_socket_of_a_deep_folder_moves_to_where_its_path_is_short_enough(tmp_path: Path) -> None:
     deep = tmp_path.joinpath(*["folder"] * 20)
 

@@ -13,6 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import Error as DatabaseError
 
 import priqueue
+from project import datafolder
 from project.demo import load, once, operator, services, tidy, watch
 from project.demo.interruption import Interruption
 from project.demo.supervisor import NotReady, Supervisor
@@ -46,7 +47,7 @@ class Command(BaseCommand):
 
 
 def _prepare() -> None:
-    settings.DATA_DIR.mkdir(parents=True, exist_ok=True)
+    datafolder.make(settings.DATA_DIR)
     call_command("migrate", verbosity=0)
     load.make_sample_orders()
 
