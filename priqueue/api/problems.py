@@ -28,11 +28,11 @@ from priqueue.exceptions import (
     RateLimited,
 )
 from priqueue.limits import Limit
+from priqueue.logs.lines import escaped
 
 MEDIA_TYPE = "application/problem+json"
 ID_HEADER = "X-Request-ID"
 _FULL_S, _UNAVAILABLE_S = 10, 2
-_CONTROL = {number: f"\\x{number:02x}" for number in (*range(32), *range(127, 160), 0x2028, 0x2029)}
 logger = logging.getLogger("priqueue.api")
 
 
@@ -171,10 +171,10 @@ _KNOWN: tuple[tuple[type[BaseException], Callable[[Any], Problem]], ...] = (
 def _log(request: HttpRequest, error: Exception, problem: Problem, known: str) -> None:
     """Write the whole error as one record, no line of which can be taken for another record."""
     whole = "".join(traceback.format_exception(error)) if problem.status == 500 else f"{type(error).__name__}: {error}"
-    lines = "\n  | ".join(line.translate(_CONTROL) for line in whole.splitlines())
+    lines = "\n  | ".join(escaped(line) for line in whole.splitlines())
     logger.log(
         logging.ERROR if problem.status == 500 else logging.WARNING,
         "%s %s under %s: %s",
-        request.method, problem.word, known, lines.encode(errors="backslashreplace").decode(),
+        request.method, problem.word, known, lines,
         extra={"action": "api", "correlation_id": known, "reason": problem.word},
     )  # fmt: skip

@@ -12,6 +12,7 @@ import priqueue
 from priqueue import apikeys, handlers, wiring
 from priqueue.api import submission, views
 from priqueue.exceptions import PriqueueError
+from priqueue.logs.lines import escaped
 from tests.support.door import JOB, Holder, open_door, problem
 from tests.support.queues import Queue
 
@@ -177,7 +178,7 @@ def test_a_foreign_value_in_the_queue_is_a_fault_of_ours(queue: Queue, holder: H
 
 # ── log lines ──
 
-FORGED = "x\r\n2030-01-01 00:00:00 ERROR forged\x1b[2J\u2028forged\x85forged"
+FORGED = "x\r\n2030-01-01 00:00:00 ERROR forged\x1b[2J\u2028forged\x85forged\u202edegrof\u2066\u200f\ud800"
 
 
 def test_no_text_from_outside_makes_a_line_of_its_own(
@@ -191,7 +192,8 @@ def test_no_text_from_outside_makes_a_line_of_its_own(
     lines = record.getMessage().splitlines()
     assert len(lines) > 3
     assert all(line.startswith("  | ") for line in lines[1:])
-    assert "\x1b" not in record.getMessage()
+    assert all(line == escaped(line) for line in lines)
+    assert r"forged\u202edegrof\u2066\u200f\ud800" in record.getMessage()
 
 
 @pytest.mark.parametrize("path", ["jobs/a%0d%0aERROR%20forged", "jobs/%1b%5b2J", "jobs/%e2%80%a8forged"])
