@@ -18,6 +18,8 @@ from priqueue.payloads import loads_strict
 _AROUND_BYTES = 4096
 _BATCH_PAYLOADS = 16
 BATCH_ITEMS = 100
+#: a longer one is not read: beyond some thousands of digits, zeros too, Python refuses to
+_LENGTH_DIGITS = 19
 
 
 def largest_bytes(request: HttpRequest) -> int:
@@ -34,9 +36,9 @@ def check_head(request: HttpRequest) -> None:
     told = request.META.get("CONTENT_LENGTH") or ""
     if "HTTP_TRANSFER_ENCODING" in request.META or not told:
         raise Problem(411, "length-required", "Send the body with a Content-Length.")
-    if not (told.isascii() and told.isdecimal()) or int(told[:20]) == 0:
+    if not (told.isascii() and told.isdecimal()) or not told.strip("0"):
         raise Problem(400, "not-json", "The body is empty, or its Content-Length is no number.")
-    if int(told[:20]) > largest_bytes(request):
+    if len(told) > _LENGTH_DIGITS or int(told) > largest_bytes(request):
         raise _too_large(request)
 
 

@@ -7,12 +7,12 @@ log has the whole error under the same id.
 import logging
 import math
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig
 from django.db import DatabaseError
-from django.http import HttpRequest, JsonResponse, UnreadablePostError
+from django.http import Http404, HttpRequest, JsonResponse, UnreadablePostError
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from priqueue import callers, middleware
@@ -28,11 +28,11 @@ from priqueue.exceptions import (
     RateLimited,
 )
 from priqueue.limits import Limit
+from priqueue.logs.lines import escaped
 
 MEDIA_TYPE = "application/problem+json"
 ID_HEADER = "X-Request-ID"
 _FULL_S, _UNAVAILABLE_S = 10, 2
-_CONTROL = {number: f"\\x{number:02x}" for number in (*range(32), *range(127, 160), 0x2028, 0x2029)}
 logger = logging.getLogger("priqueue.api")
 
 
@@ -69,10 +69,7 @@ def answer(request: HttpRequest, error: Any) -> JsonResponse:
     problem, known = problem_of(error), correlation_id(request)
     if problem.status >= 500:
         _log(request, error, problem, known)
-    response = JsonResponse(problem.body(known), status=problem.status, content_type=MEDIA_TYPE)
-    for name, value in (problem.headers | {ID_HEADER: known, "Cache-Control": "no-store"}).items():
-        response[name] = value
-    return response
+    return JsonResponse(problem.body(known), status=problem.status, content_type=MEDIA_TYPE, headers=problem.headers)
 
 
 def problem_of(error: BaseException) -> Problem:
@@ -147,12 +144,19 @@ def unauthorized() -> Problem:
     return Problem(401, "unauthorized", told, headers={"WWW-Authenticate": 'Bearer realm="priqueue"'})
 
 
+def not_allowed(methods: Iterable[str]) -> Problem:
+    """Return the problem of a method that an address does not take; it names those that it takes."""
+    told = "This address does not take this method; the header Allow names those it takes."
+    return Problem(405, "method-not-allowed", told, headers={"Allow": ", ".join(sorted(methods))})
+
+
 def _delay(error: Exception) -> Problem:
     field = str(error).partition(":")[0]
     return Problem(422, "invalid-delay", str(error), field=field if field in ("delay", "run_at") else "delay")
 
 
 _KNOWN: tuple[tuple[type[BaseException], Callable[[Any], Problem]], ...] = (
+    (Http404, lambda error: Problem(404, "not-found", "There is nothing at this address.")),
     (AuthenticationError, lambda error: unauthorized()),
     (RateLimited, rate_limited),
     (QueueFull, _full),
@@ -171,10 +175,10 @@ _KNOWN: tuple[tuple[type[BaseException], Callable[[Any], Problem]], ...] = (
 def _log(request: HttpRequest, error: Exception, problem: Problem, known: str) -> None:
     """Write the whole error as one record, no line of which can be taken for another record."""
     whole = "".join(traceback.format_exception(error)) if problem.status == 500 else f"{type(error).__name__}: {error}"
-    lines = "\n  | ".join(line.translate(_CONTROL) for line in whole.splitlines())
+    lines = "\n  | ".join(escaped(line) for line in whole.splitlines())
     logger.log(
         logging.ERROR if problem.status == 500 else logging.WARNING,
         "%s %s under %s: %s",
-        request.method, problem.word, known, lines.encode(errors="backslashreplace").decode(),
+        request.method, problem.word, known, lines,
         extra={"action": "api", "correlation_id": known, "reason": problem.word},
     )  # fmt: skip

@@ -1,4 +1,7 @@
-"""Addresses of the HTTP door: ``path("api/", include("priqueue.api.urls"))``. Needs ``pip install "priqueue[api]"``."""
+"""Addresses of the HTTP door: ``path("api/", include("priqueue.api.urls"))``. Needs ``pip install "priqueue[api]"``.
+
+They end with one that matches whatever is left: what else lives beneath the same prefix goes before them.
+"""
 
 from django.urls import path
 

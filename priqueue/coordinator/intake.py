@@ -85,13 +85,19 @@ class Intake:
     def enqueue_many(self, jobs: Sequence[Job]) -> None:
         """Take jobs in, in their order within each lane, by round trips of bounded size.
 
-        Raises QueueFull or QueueUnavailable with ``job_id``: the first job that may not have been taken in.
+        Raises QueueFull with ``job_id``: the first job that was not taken in; those after it were in part, where they
+        have several lanes. Raises QueueUnavailable with ``job_id``: the first job that may not have been taken in.
         """
         for batch in calls.batches(jobs):
+            groups, first = calls.by_lane(batch), batch[0].id
             try:
-                self._scripts.run(*(calls.enqueue(group, self.settings) for group in calls.by_lane(batch)))
+                answers = self._scripts.run_each(*(calls.enqueue(group, self.settings) for group in groups))
+                for group, answer in zip(groups, answers, strict=True):
+                    if isinstance(answer, QueueFull):
+                        first = group[0].id
+                        raise answer
             except NotHandedOver as error:
-                raise type(error)(f"from job {batch[0].id} on: {error}", job_id=batch[0].id) from error
+                raise type(error)(f"from job {first} on: {error}", job_id=first) from error
         self._owed.pay()
 
     def enqueue_once(
@@ -100,20 +106,24 @@ class Intake:
         """Take in, one by one, those jobs of one caller that the limits admit, a hundred at most, in one round trip.
 
         Each comes in under a mark (``calls.mark``), or none, "". Return what became of each; None where its mark stands
-        for other content. Raises QueueFull at the memory limit, and QueueUnavailable.
+        for other content. Raises QueueFull where the memory limit kept all of them out, and QueueUnavailable.
         """
         marked = {job.id: mark for job, mark in zip(jobs, marks, strict=True)}
         groups = calls.by_lane(jobs)
-        answers = self._scripts.run(*(calls.enqueue_once(group, marked, self.settings, rule) for group in groups))
+        answers = self._scripts.run_each(*(calls.enqueue_once(group, marked, self.settings, rule) for group in groups))
+        refused = [answer for answer in answers if isinstance(answer, QueueFull)]
+        if refused and len(refused) == len(answers):
+            raise refused[0]
         self._owed.pay()
-        said = {
-            job.id: code
-            for group, codes in zip(groups, answers, strict=True)
-            for job, code in zip(group, codes, strict=True)
-        }
+        said: dict[str, Any] = {}
+        for group, answer in zip(groups, answers, strict=True):
+            codes = [answer] * len(group) if isinstance(answer, QueueFull) else answer
+            said |= zip((job.id for job in group), codes, strict=True)
         return [self._taken(job, said[job.id], rule) for job in jobs]
 
     def _taken(self, job: Job, said: Any, rule: Rule | None) -> Taken | RateLimited | QueueFull | None:
+        if isinstance(said, QueueFull):
+            return said
         if isinstance(said, list):
             try:
                 return Taken(job.id, self._allowance(said, rule, 1))

@@ -110,6 +110,17 @@ class Scripts:
         ``repeat`` says that an earlier run of the same calls may have been done. Raises QueueUnavailable when no
         answer came before the deadline, QueueFull at the server's memory limit, PriqueueError for any other refusal.
         """
+        answers = self.run_each(*calls, repeat=repeat)
+        for answer in answers:
+            if isinstance(answer, QueueFull):
+                raise answer
+        return answers
+
+    def run_each(self, *calls: Call, repeat: bool = False) -> list[Any]:
+        """Run the calls as ``run`` does, and return QueueFull as the answer of each that met the memory limit.
+
+        The limit may be reached, or be over, between two calls of one round trip: each is done or not by itself.
+        """
         give_up_at_s = clock.monotonic_s() + self._deadline_s
         pause_s = _FIRST_PAUSE_S
         while True:
@@ -133,15 +144,15 @@ class Scripts:
             for at, answer in zip(unknown, self._evaluate([calls[at] for at in unknown], repeat), strict=True):
                 answers[at] = answer
         for answer in answers:
-            if isinstance(answer, RedisError):
+            if isinstance(answer, RedisError) and not _is_full(answer):
                 raise answer
-        return answers
+        return [translated(answer) if isinstance(answer, RedisError) else answer for answer in answers]
 
     def _evaluate(self, calls: Sequence[Call], repeat: bool) -> list[Any]:
         if len(calls) == 1:
             try:
                 return [self._client.execute_command(*self._command(calls[0], repeat))]
-            except NoScriptError as error:
+            except RedisError as error:
                 return [error]
         pipeline = self._client.pipeline(transaction=False)
         for call in calls:
@@ -190,11 +201,15 @@ def may_pass(error: RedisError) -> bool:
     return isinstance(error, _PASSING) or str(error).startswith(_PASSING_WORDS)
 
 
+def _is_full(error: RedisError) -> bool:
+    return isinstance(error, OutOfMemoryError) or str(error).startswith("OOM")
+
+
 def translated(error: RedisError) -> PriqueueError:
     """Return our error for one of the client library's, without a secret in it."""
     if may_pass(error):
         return QueueUnavailable(f"the queue did not answer: {type(error).__name__}: {error}")
-    if isinstance(error, OutOfMemoryError) or str(error).startswith("OOM"):
+    if _is_full(error):
         return QueueFull("the queue's server is at its memory limit and takes no more jobs")
     if isinstance(error, AuthenticationError):
         return QueueUnavailable("the queue's server refused the user name or password")

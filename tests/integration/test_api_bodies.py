@@ -211,7 +211,14 @@ def test_a_body_beyond_its_limit_is_refused_by_its_announced_length(queue: Queue
     assert refused(queue, holder.send(body_of(limit())))[::2] == (413, ["payload"])
 
 
-@pytest.mark.parametrize("told", [str(10**8), "9" * 400, str(2**64)])
+LENGTHS = {
+    "large": str(10**8), "of 20 digits": str(2**64), "of 400 digits": "9" * 400,
+    "with zeros before it": "0" * 19 + "2000000", "without end": "0" * 19 + "1" + "0" * 5000,
+    "of zeros without end": "0" * 5000 + "5",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("told", LENGTHS.values(), ids=LENGTHS)
 def test_an_announced_length_beyond_the_limit_is_refused_before_a_byte_is_read(
     queue: Queue, holder: Holder, told: str
 ) -> None:
@@ -222,7 +229,7 @@ def test_an_announced_length_beyond_the_limit_is_refused_before_a_byte_is_read(
     assert refused(queue, answer)[:2] == (413, "too-large")
 
 
-@pytest.mark.parametrize("told", ["-1", "1.5", "0x10", "0", "\u0663", " ", "1,2"])
+@pytest.mark.parametrize("told", ["-1", "1.5", "0x10", "0", "0" * 30, "\u0663", " ", "1,2"])
 def test_a_length_that_is_none_is_refused(queue: Queue, holder: Holder, told: str) -> None:
     answer = holder.client.generic(
         "POST", "/api/jobs", GOOD, "application/json", headers=holder.headers, CONTENT_LENGTH=told

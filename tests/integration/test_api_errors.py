@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 from django.db import OperationalError
-from django.test import override_settings
+from django.test import Client, override_settings
 
 import priqueue
 from priqueue import apikeys, handlers, wiring
 from priqueue.api import submission, views
 from priqueue.exceptions import PriqueueError
-from tests.support.door import JOB, Holder, open_door, problem
+from priqueue.logs.lines import escaped
+from tests.support.door import JOB, Holder, Stranger, open_door, problem
 from tests.support.queues import Queue
 
 pytestmark = pytest.mark.django_db
@@ -82,8 +83,57 @@ def test_every_answer_has_an_id_and_is_not_to_be_stored(holder: Holder) -> None:
     job_id = holder.enqueue().json()["id"]
     answers = [holder.enqueue(), holder.get("lanes"), holder.get(f"jobs/{job_id}"), holder.delete(f"jobs/{job_id}")]
     answers += [holder.send(b""), holder.get("jobs/x"), holder.send({"jobs": [{}]}, "jobs/batch")]
+    answers += [holder.get("openapi.json"), holder.get("nope"), holder.get("jobs")]
 
     assert all(answer["X-Request-ID"] and answer["Cache-Control"] == "no-store" for answer in answers)
+
+
+# ── addresses and methods ──
+
+NOWHERE = ["", "nope", "jobs/", "jobs/x/y", "lanes/low", "openapi.json/", "docs", "a%0ab", "%00", "%ff"]
+ALLOWED = {
+    "jobs": "POST", "jobs/batch": "POST", "jobs/0197f0c2-5a7e-7c1c-8c9b-1f6a5b7d9e01": "DELETE, GET", "lanes": "GET",
+    "openapi.json": "GET, HEAD",
+}  # fmt: skip
+METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"]
+
+
+@pytest.fixture
+def checked(holder: Holder) -> Client:
+    """Somebody with a key, in a project whose middlewares check for CSRF."""
+    return Client(enforce_csrf_checks=True, raise_request_exception=False, headers=holder.headers)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+@pytest.mark.parametrize("debug", [True, False])
+@pytest.mark.parametrize("path", NOWHERE)
+def test_an_address_where_nothing_is_is_told_as_such(checked: Client, path: str, debug: bool, method: str) -> None:
+    with override_settings(DEBUG=debug):
+        answer = checked.generic(method, f"/api/{path}", headers={"X-Request-ID": "r-1"})
+
+    assert problem(answer) == (404, "not-found", [])
+    assert answer["X-Request-ID"] == "r-1"
+
+
+@pytest.mark.parametrize(
+    ("path", "method"),
+    [(path, method) for path in ALLOWED for method in METHODS if method not in ALLOWED[path].split(", ")],
+)
+def test_a_method_that_an_address_does_not_take_is_told_with_those_it_takes(
+    queue: Queue, checked: Client, path: str, method: str
+) -> None:
+    answer = checked.generic(method, f"/api/{path}", b"{}", "application/json", headers={"X-Request-ID": "r-1"})
+
+    assert problem(answer) == (405, "method-not-allowed", [])
+    assert (answer["Allow"], answer["X-Request-ID"]) == (ALLOWED[path], "r-1")
+    assert queue.everything() == {}
+
+
+def test_a_stranger_is_told_no_less(holder: Holder) -> None:
+    stranger = Stranger()
+
+    assert problem(stranger.get("nope")) == problem(holder.get("nope"))
+    assert problem(stranger.get("jobs")) == problem(holder.get("jobs"))
 
 
 # ── faults of ours ──
@@ -177,7 +227,7 @@ def test_a_foreign_value_in_the_queue_is_a_fault_of_ours(queue: Queue, holder: H
 
 # ── log lines ──
 
-FORGED = "x\r\n2030-01-01 00:00:00 ERROR forged\x1b[2J\u2028forged\x85forged"
+FORGED = "x\r\n2030-01-01 00:00:00 ERROR forged\x1b[2J\u2028forged\x85forged\u202edegrof\u2066\u200f\ud800"
 
 
 def test_no_text_from_outside_makes_a_line_of_its_own(
@@ -191,10 +241,11 @@ def test_no_text_from_outside_makes_a_line_of_its_own(
     lines = record.getMessage().splitlines()
     assert len(lines) > 3
     assert all(line.startswith("  | ") for line in lines[1:])
-    assert "\x1b" not in record.getMessage()
+    assert all(line == escaped(line) for line in lines)
+    assert r"forged\u202edegrof\u2066\u200f\ud800" in record.getMessage()
 
 
-@pytest.mark.parametrize("path", ["jobs/a%0d%0aERROR%20forged", "jobs/%1b%5b2J", "jobs/%e2%80%a8forged"])
+@pytest.mark.parametrize("path", ["jobs/a%0d%0aERROR%20forged", "jobs/%1b%5b2J", "jobs/%e2%80%a8forged", "%0aforged"])
 def test_an_address_makes_no_line_of_its_own_either(
     holder: Holder, path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
