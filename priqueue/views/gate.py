@@ -36,7 +36,7 @@ def refusal(visit: Visit, codename: str) -> HttpResponse:
 
 def unavailable(visit: Visit, why: str) -> HttpResponse:
     """Return the page that says that the queue does not answer; what was to be changed may have been."""
-    visit.__dict__.pop("look", None)  # what it saw before is not how it is now
+    visit.lost(why)  # what it saw before is not how it is now, and to look again would be a second wait
     context = {"why_not": why, "was_sent": visit.request.method == "POST"}
     return visit.render("unavailable.html", "Redis does not answer", context, status=503)
 
