@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from priqueue import callers
 from priqueue.coordinator import Note
 from priqueue.exceptions import PriqueueError
+from priqueue.logs.lines import escaped
 from priqueue.views.visit import Visit
 
 _log = logging.getLogger(__name__)
@@ -29,7 +30,8 @@ def try_to_note(visit: Visit, outcome: str, *, about: str = "", reason: str = ""
     try:
         note(visit, outcome, about=about, reason=reason)
     except PriqueueError as error:
-        _log.warning("could not note %r of %s at %s: %s", outcome, callers.acting().caller, visit.request.path, error)
+        who, where, why = callers.acting().caller, escaped(visit.request.path), escaped(str(error))
+        _log.warning("could not note %r of %s at %s: %s", outcome, who, where, why)
 
 
 def _other(parts: Mapping[str, str]) -> str:
