@@ -6,6 +6,7 @@ Everything else is given its settings and its coordinator, or asks here for thos
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -21,6 +22,7 @@ from priqueue.coordinator.overview import Overview
 #: a call is tried for twice as long, and its last try may begin at the very end of that
 _DOOR_TIMEOUT_S = 0.4
 _replacement: Coordinator | None = None
+_here: ContextVar[Coordinator | None] = ContextVar("priqueue_coordinator", default=None)
 
 
 @lru_cache(maxsize=1)
@@ -32,7 +34,7 @@ def settings() -> Settings:
 
 def coordinator() -> Coordinator:
     """Return this process's coordinator for the current settings. Raises ConfigurationError."""
-    return _replacement or _coordinator_of(os.getpid())
+    return _here.get() or _replacement or _coordinator_of(os.getpid())
 
 
 @lru_cache(maxsize=1)
@@ -85,6 +87,16 @@ def outbox() -> Outbox:
     """Return what hands on the audit events of this process's queue. Raises ConfigurationError."""
     found = coordinator()
     return Outbox(found.client, found.settings)
+
+
+@contextmanager
+def acting_through(chosen: Coordinator) -> Iterator[None]:
+    """Let what is done inside the block, and by no other thread, be done by a coordinator that has less patience."""
+    reset = _here.set(chosen)
+    try:
+        yield
+    finally:
+        _here.reset(reset)
 
 
 @contextmanager

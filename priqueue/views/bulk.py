@@ -182,7 +182,8 @@ def _run(visit: Visit, verb: str, run_id: str) -> HttpResponse:
         why = "There is no such run, or its last step is more than a week ago. The audit log knows more."
         return visit.render("letters_refused.html", "No such run", {"why": why}, status=404)
     if visit.request.method == "POST":
-        run = _drive(visit, run, visit.request.POST.get("do", ""))
+        with visit.desk.changing():
+            run = _drive(visit, run, visit.request.POST.get("do", ""))
         if "application/json" in visit.request.headers.get("Accept", ""):
             return JsonResponse(_told(visit, run))
         return HttpResponseRedirect(visit.request.path)

@@ -82,8 +82,9 @@ def confirmed(visit: Visit, question: Question, act: Callable[[dict[str, Any]], 
     reason = question.form.cleaned_data["reason"]
     if question.about is not None:
         note(visit, INTENDED, about=question.about, reason=reason)
-    outcome = act(question.form.cleaned_data)
-    visit.desk.forms.finish(_key(token), json.dumps(asdict(outcome)))
+    with visit.desk.changing():
+        outcome = act(question.form.cleaned_data)
+        visit.desk.forms.finish(_key(token), json.dumps(asdict(outcome)))
     if question.about is not None:
         try_to_note(visit, outcome.text, about=question.about, reason=reason)
     return _told(visit, outcome)

@@ -24,6 +24,16 @@ def export(visit: Visit) -> HttpResponse | StreamingHttpResponse:
         context = {"why": "This filter is not understood, so nothing is exported."}
         return visit.render("letters_refused.html", "Which letters?", context, status=400)
     wanted, payload = form.wanted(), visit.may("view_payload")
+    lines: Iterator[str] = iter(())
+    if visit.request.method == "GET":  # a HEAD exports nothing
+        _note(visit, wanted, payload)
+        lines = _lines(visit.desk.letters, wanted, payload)
+    sent = _in_thread(lines) if isinstance(visit.request, ASGIRequest) else lines
+    headers = {"Content-Disposition": 'attachment; filename="dead-letters.jsonl"', "X-Content-Type-Options": "nosniff"}
+    return StreamingHttpResponse(sent, content_type="application/x-ndjson; charset=utf-8", headers=headers)
+
+
+def _note(visit: Visit, wanted: Filter, payload: bool) -> None:
     acting = callers.acting()
     about = Note(
         action="export", caller=acting.caller, outcome=INTENDED, correlation_id=acting.correlation_id,
@@ -31,10 +41,6 @@ def export(visit: Visit) -> HttpResponse | StreamingHttpResponse:
     )  # fmt: skip
     with visit.desk.breaker.trying():
         visit.desk.coordinator.note(about)
-    lines = _lines(visit.desk.letters, wanted, payload)
-    sent = _in_thread(lines) if isinstance(visit.request, ASGIRequest) else lines
-    headers = {"Content-Disposition": 'attachment; filename="dead-letters.jsonl"', "X-Content-Type-Options": "nosniff"}
-    return StreamingHttpResponse(sent, content_type="application/x-ndjson; charset=utf-8", headers=headers)
 
 
 def _lines(reader: Letters, wanted: Filter, payload: bool) -> Iterator[str]:

@@ -5,9 +5,8 @@ from typing import Any
 from django.http import HttpResponse, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
 
-from priqueue.coordinator import DENIED
 from priqueue.exceptions import PriqueueError, QueueUnavailable
-from priqueue.views.noting import try_to_note
+from priqueue.views.noting import note_denial
 from priqueue.views.routes import Route
 from priqueue.views.visit import PERMISSIONS, Visit
 
@@ -16,7 +15,7 @@ def answer(visit: Visit, route: Route, parts: dict[str, Any]) -> HttpResponseBas
     """Return what a route answers to a visit: its page, a refusal, or that the queue is away."""
     missing = next((needed for needed in route.permissions if not visit.may(needed)), None)
     if missing:
-        try_to_note(visit, DENIED, about=visit.request.path, reason=f"needs priqueue.{missing}")
+        note_denial(visit, route.name, missing)
         return refusal(visit, missing)
     if visit.request.method not in route.methods:
         return HttpResponseNotAllowed(route.methods)
@@ -36,7 +35,7 @@ def refusal(visit: Visit, codename: str) -> HttpResponse:
 
 def unavailable(visit: Visit, why: str) -> HttpResponse:
     """Return the page that says that the queue does not answer; what was to be changed may have been."""
-    visit.__dict__.pop("look", None)  # what it saw before is not how it is now
+    visit.lost(why)  # what it saw before is not how it is now, and to look again would be a second wait
     context = {"why_not": why, "was_sent": visit.request.method == "POST"}
     return visit.render("unavailable.html", "Redis does not answer", context, status=503)
 

@@ -4,13 +4,16 @@ import logging
 from collections.abc import Mapping
 
 from priqueue import callers
-from priqueue.coordinator import Note
+from priqueue.clock import wall_ms
+from priqueue.coordinator import DENIED, Note
 from priqueue.exceptions import PriqueueError
+from priqueue.logs.lines import escaped
 from priqueue.views.visit import Visit
 
 _log = logging.getLogger(__name__)
 #: parts of an address that are no column of the log
 _OTHERS = ("worker", "run")
+_MINUTE_MS = 60_000
 
 
 def note(visit: Visit, outcome: str, *, about: str = "", reason: str = "") -> None:
@@ -29,7 +32,29 @@ def try_to_note(visit: Visit, outcome: str, *, about: str = "", reason: str = ""
     try:
         note(visit, outcome, about=about, reason=reason)
     except PriqueueError as error:
-        _log.warning("could not note %r of %s at %s: %s", outcome, callers.acting().caller, visit.request.path, error)
+        _tell("could not note %r of %s at %s: %s", outcome, visit, str(error))
+
+
+def note_denial(visit: Visit, page: str, missing: str) -> None:
+    """Note the first no of each minute to a caller at a kind of page; the others of that minute are in the log alone.
+
+    Whoever may do nothing may still ask, and would fill the audit log for good.
+    """
+    mark = f"denied|{page}|{callers.acting().caller}|{wall_ms() // _MINUTE_MS}"
+    try:
+        with visit.desk.breaker.trying():
+            is_first = visit.desk.forms.begin(mark) is None
+    except PriqueueError as error:
+        _tell("could not note %r of %s at %s: %s", DENIED, visit, str(error))
+        return
+    if is_first:
+        try_to_note(visit, DENIED, about=visit.request.path, reason=f"needs priqueue.{missing}")
+    else:
+        _tell("%s again within a minute: %s at %s: needs priqueue.%s", DENIED, visit, missing)
+
+
+def _tell(text: str, outcome: str, visit: Visit, why: str) -> None:
+    _log.warning(text, outcome, callers.acting().caller, escaped(visit.request.path), escaped(why))
 
 
 def _other(parts: Mapping[str, str]) -> str:

@@ -20,8 +20,12 @@ from priqueue.coordinator.queued import Lanes
 from priqueue.exceptions import PriqueueError, QueueUnavailable
 from priqueue.health import Health
 
-#: for connecting and for each answer; a call is tried once
-TIMEOUT_S = 0.8
+# A page makes one call that gets no answer, and no other after it. Each of these ends within two seconds, also where a
+# connection comes about at the last moment:
+#   a read          0.8 to connect + 0.8 for the answer, tried once            = 1.6
+#   a change        tried for twice 0.4, a last try of 0.4 + 0.4 at the end    = 1.6
+#   a form's token  tried for 0.4, a last try of 0.4 + 0.4 at the end          = 1.2
+TIMEOUT_S, CHANGE_TIMEOUT_S = 0.8, 0.4
 _REST_S = 2.0
 
 
@@ -70,12 +74,11 @@ class Desk:
     """The readers of one queue, on connections of their own with short time-outs, and what they last read."""
 
     def __init__(self, coordinator: Coordinator) -> None:
-        timeout_s = min(TIMEOUT_S, coordinator.settings.socket_timeout_s)
-        self.settings = replace(coordinator.settings, socket_timeout_s=timeout_s)
+        self.settings = _hurried(coordinator.settings, TIMEOUT_S)
         source = (coordinator.client, self.settings, coordinator.clock)
-        self.coordinator = Coordinator(*source)
-        self.overview, self.lanes = Overview(*source), Lanes(*source)
-        self.letters, self.forms = Runs(*source), Forms(*source)
+        self.overview, self.lanes, self.letters = Overview(*source), Lanes(*source), Runs(*source)
+        source = (coordinator.client, _hurried(coordinator.settings, CHANGE_TIMEOUT_S), coordinator.clock)
+        self.coordinator, self.forms = Coordinator(*source), Forms(*source)
         self.breaker = Breaker()
         self._last: Snapshot | None = None
 
@@ -85,13 +88,27 @@ class Desk:
             with self.breaker.trying():
                 self._last = self.overview.snapshot()
         except PriqueueError as error:
-            return Look(self.settings, self._last, str(error))
+            return self.last(str(error))
         return Look(self.settings, self._last)
+
+    def last(self, why_not: str) -> Look:
+        """Return the queue as it was, without asking: somebody was just told why it does not answer."""
+        return Look(self.settings, self._last, why_not)
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Let what is done inside the block be done with the patience of a page. Raises QueueUnavailable as a try."""
+        with self.breaker.trying(), wiring.acting_through(self.coordinator):
+            yield
 
     def close(self) -> None:
         """Close the connections."""
         for part in (self.coordinator, self.overview, self.lanes, self.letters, self.forms):
             part.close()
+
+
+def _hurried(settings: Settings, timeout_s: float) -> Settings:
+    return replace(settings, socket_timeout_s=min(timeout_s, settings.socket_timeout_s))
 
 
 def desk() -> Desk:

@@ -69,9 +69,9 @@ class Visit:
             return self.url("letters") + (f"?{urlencode({'cause': name})}" if name else "")
         return self.url("workers") if kind == "workers" else f"{self.home}#{kind}" if kind else self.home
 
-    @property
+    @cached_property
     def desk(self) -> Desk:
-        """The readers of the queue."""
+        """The readers of the queue, the same from the beginning of a visit to its end."""
         return reading.desk()
 
     @cached_property
@@ -81,6 +81,13 @@ class Visit:
             return self.desk.look()
         except ConfigurationError:
             return None
+
+    def lost(self, why_not: str) -> None:
+        """Keep to what was last known from now on: nobody waits twice for what does not answer."""
+        try:
+            self.__dict__["look"] = self.desk.last(why_not)
+        except ConfigurationError:
+            self.__dict__["look"] = None
 
     def now(self) -> Snapshot:
         """Return the queue as it is now. Raises QueueUnavailable, for a page that makes no sense without it."""

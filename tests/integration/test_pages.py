@@ -11,7 +11,8 @@ from django.test import Client, override_settings
 
 from priqueue.coordinator.series import POINT_MS
 from priqueue.jobs import Failure, now
-from tests.support.queues import HANDLER, START_MS, Queue
+from priqueue.views import noting
+from tests.support.queues import HANDLER, START_MS, Clock, Queue
 from tests.support.visiting import ADMIN, EVERYTHING, OWN, lane_row, pages_of, text, visitor
 
 pytestmark = pytest.mark.django_db
@@ -48,6 +49,40 @@ def test_a_denied_try_leaves_an_audit_event(queue: Queue) -> None:
         "reason": "needs priqueue.pause_lane",
     }  # fmt: skip
     assert event["caller"] == f"user:{User.objects.get().pk}"
+
+
+def test_a_caller_is_denied_in_the_audit_log_once_a_minute_for_each_kind_of_page_and_else_in_the_log(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    minutes = Clock(0)
+    monkeypatch.setattr(noting, "wall_ms", minutes)
+    one, other = visitor("view_queue"), visitor("view_queue")
+    pause, cancel, purge = f"{OWN}lanes/low/pause/", f"{OWN}jobs/{{}}/cancel/", f"{OWN}dead/purge/x%0aCRITICAL/"
+
+    for client, where in ((one, pause), (one, purge), (one, purge), (other, pause)):
+        client.get(where)
+    for number in range(3):
+        assert one.get(cancel.format(number)).status_code == 403
+    minutes.advance(60)
+    one.get(cancel.format(3))
+
+    rows = [event for _, event in queue.raw.xrange(queue.keys.audit)]
+    assert [(row["caller"], row["input"]) for row in rows] == [
+        (_name(0), pause), (_name(0), f"{OWN}dead/purge/x\nCRITICAL/"), (_name(1), pause), (_name(0), cancel.format(0)),
+        (_name(0), cancel.format(3)),
+    ]  # fmt: skip
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("priqueue")] == [
+        f"denied again within a minute: {_name(0)} at {where}: needs priqueue.{missing}"
+        for where, missing in (
+            (f"{OWN}dead/purge/x\\x0aCRITICAL/", "purge_letter"), (cancel.format(1), "cancel_job"),
+            (cancel.format(2), "cancel_job"),
+        )
+    ]  # fmt: skip
+
+
+def _name(number: int) -> str:
+    """Return the caller of the visitor who was made as the ``number``-th."""
+    return f"user:{User.objects.order_by('pk')[number].pk}"
 
 
 def test_figures_are_not_shown_to_who_may_not_see_the_queue(queue: Queue) -> None:

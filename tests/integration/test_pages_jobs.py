@@ -1,5 +1,6 @@
 """The field that finds a job: by its id however it was pasted, by a correlation id, and what is said of it then."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,6 +9,7 @@ from django.db import OperationalError
 from django.test import Client
 
 from priqueue.audit import pages
+from priqueue.exceptions import QueueUnavailable
 from priqueue.jobs import Failure, new_id
 from tests.support.auditing import auditor
 from tests.support.queues import HANDLER, Queue
@@ -138,3 +140,25 @@ def test_without_the_audit_database_the_page_goes_on_and_says_so(
         assert page.status_code == 200
         assert "Audit log unavailable: OperationalError" in text(page)
         assert "no route" not in text(page)
+        assert re.search(r"events wait in Redis, none lost\.|so what became of it is not known here\.", text(page))
+
+
+def test_without_the_audit_database_and_redis_nobody_claims_to_know_how_many_events_wait(
+    queue: Queue, person: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (job,) = queue.enqueue()
+    person.get(OWN)
+
+    def away(*_: object, **__: object) -> None:
+        raise OperationalError("no route")
+
+    def silent(*_: object) -> None:
+        raise QueueUnavailable("the queue did not answer: TimeoutError")
+
+    monkeypatch.setattr(pages, "page", away)
+    monkeypatch.setattr("priqueue.coordinator.overview.Overview.snapshot", silent)
+
+    shown = text(person.get(f"{OWN}jobs/?id={job.id}"))
+
+    assert "Audit log unavailable: OperationalError; how many events wait in Redis is not known." in shown
+    assert "none lost" not in shown

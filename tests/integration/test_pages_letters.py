@@ -458,5 +458,16 @@ def test_an_export_has_a_line_for_each_letter_of_the_filter_and_is_audited(queue
     assert queue.event()["input"] == "lane=low, with payloads"
 
 
+def test_to_ask_for_the_head_of_an_export_exports_nothing_and_is_not_audited(queue: Queue, person: Client) -> None:
+    bury(queue, 3)
+    before = queue.events()
+
+    head = person.head(f"{DEAD}export/")
+
+    assert (head.status_code, head["Content-Type"]) == (200, "application/x-ndjson; charset=utf-8")
+    assert b"".join(head) == b""
+    assert queue.events() == before
+
+
 def test_an_export_of_nothing_that_is_understood_is_refused(queue: Queue, person: Client) -> None:
     assert person.get(f"{DEAD}export/?since=x").status_code == 400

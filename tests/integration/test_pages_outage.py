@@ -109,6 +109,7 @@ def test_a_form_that_gets_no_answer_says_that_it_may_have_been_done(
     with monkeypatch.context() as away:
         away.setattr("priqueue.operations.pause", _unavailable)
         page = client.post(where, form)
+    monkeypatch.setattr(reading.desk().breaker, "_again_at_s", 0)
 
     again = client.post(where, form, follow=True)
 
@@ -132,12 +133,30 @@ def test_what_the_queue_refuses_is_said_as_it_is(queue: Queue, monkeypatch: pyte
     assert "The queue refused this: the queue's server is at its memory limit" in text(page)
 
 
+@pytest.mark.parametrize("mount", ["/admin/priqueue/deadletter/", f"{OWN}dead/"])
+def test_no_address_forges_a_record_of_the_log(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, mount: str
+) -> None:
+    monkeypatch.setattr("priqueue.coordinator.transitions.Coordinator.note", _misleading)
+
+    visitor("view_queue").get(f"{mount}requeue/x%0d%0aCRITICAL root: gone%1b[31m%e2%80%a8/")
+
+    (line,) = [record.getMessage() for record in caplog.records if record.name.startswith("priqueue")]
+    assert f"{mount}requeue/x\\x0d\\x0aCRITICAL root: gone\\x1b[31m\\u2028/" in line
+    assert line.endswith("no answer\\x0aCRITICAL root: gone")
+    assert len(line.splitlines()) == 1
+
+
 def test_the_rest_of_the_admin_never_asks_the_queue(queue: Queue, deaf: list[str]) -> None:
     client = client_of(User.objects.create_superuser("root"))
 
     statuses = [client.get(path).status_code for path in ("/admin/auth/user/", "/admin/priqueue/", "/admin/login/")]
 
     assert (statuses, deaf) == ([200, 200, 302], [])
+
+
+def _misleading(*_: Any, **__: Any) -> None:
+    raise QueueUnavailable("no answer\nCRITICAL root: gone")
 
 
 def _unavailable(*_: Any, **__: Any) -> None:
