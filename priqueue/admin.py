@@ -147,10 +147,10 @@ class AuditEventAdmin(_Admin):
 
     @admin.display(description="hash of the row before")
     def previous_hex(self, event: AuditEvent) -> str:
-        """The hash of the row before, as hex."""
-        return bytes(event.previous).hex()
+        """The hash of the row before, as hex, for those who may see it."""
+        return bytes(event.previous).hex() or privacy.HIDDEN
 
     @admin.display(description="hash")
     def hash_hex(self, event: AuditEvent) -> str:
-        """The row's hash, as hex."""
-        return bytes(event.hash).hex()
+        """The row's hash, as hex, for those who may see it."""
+        return bytes(event.hash).hex() or privacy.HIDDEN

@@ -1,7 +1,8 @@
 """Rows: an event of the outbox becomes a row. What a database cannot hold is made storable and marked.
 
-Marks: "cleaned" (NUL and lone surrogates are written as escapes, a time was no number), "cut" (longer than the column),
-"extra" (fields that this version does not know stand in the reason), "conflict" (see ``store``).
+Marks: "cleaned" (written as escapes are NUL and lone surrogates, and in a row that the database's encoding cannot hold
+all that is not ASCII; or a time was no number), "cut" (longer than the column), "extra" (fields that this version does
+not know stand in the reason), "conflict" (see ``store``).
 """
 
 import json
@@ -33,11 +34,15 @@ def row_of(namespace: str, epoch: str, entry: Entry) -> AuditEvent:
 
 def harmless(row: AuditEvent) -> AuditEvent:
     """Make a row storable that a database refused for its content: nothing but printable ASCII stays as it is."""
-    for name in FIELDS:
-        text = getattr(row, name).encode("unicode_escape").decode("ascii")
-        setattr(row, name, text[: _LENGTHS[name]])
+    for name, text in zip(FIELDS, escaped(row), strict=True):
+        setattr(row, name, text)
     row.mark = ",".join(sorted({*filter(None, row.mark.split(",")), "cleaned"}))
     return row
+
+
+def escaped(row: AuditEvent) -> list[str]:
+    """Return what a row says, in the order of ``FIELDS``, as ``harmless`` makes it say it."""
+    return [getattr(row, name).encode("unicode_escape").decode("ascii")[: _LENGTHS[name]] for name in FIELDS]
 
 
 def _extra(fields: Mapping[str, str]) -> str:

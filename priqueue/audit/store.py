@@ -15,7 +15,7 @@ from itertools import count
 from django.db import DataError, IntegrityError, connections, transaction
 
 from priqueue.audit import chain
-from priqueue.audit.rows import FIELDS, harmless, row_of
+from priqueue.audit.rows import FIELDS, escaped, harmless, row_of
 from priqueue.coordinator import Batch
 from priqueue.guards import TABLE
 from priqueue.models import AuditEvent
@@ -38,11 +38,10 @@ def store(alias: str, namespace: str, batch: Batch) -> list[AuditEvent]:
             rows = list(_new(alias, rows))
         try:
             insert(alias, rows, head)
-        except IntegrityError:  # ids of the stream that are older than the head's: the server's clock was set back
+        except (IntegrityError, DataError):
+            # Either may hide the other. Ids that are older than the head's: the server's clock was set back.
             rows = list(_new(alias, rows))
-            insert(alias, rows, head)
-        except DataError:
-            _insert_one_by_one(alias, rows)
+            _insert_what_fits(alias, rows, head)
     return rows
 
 
@@ -85,7 +84,7 @@ def _new(alias: str, rows: Sequence[AuditEvent]) -> Iterator[AuditEvent]:
     stored = _stored(alias, rows, [row.stream_id for row in rows])
     for row in rows:
         before = stored.get(row.stream_id)
-        if before is None or (_said(before) != _said(row) and _renamed(alias, row)):
+        if before is None or (not _is_of(before, row) and _renamed(alias, row)):
             yield row
 
 
@@ -98,7 +97,7 @@ def _renamed(alias: str, row: AuditEvent) -> bool:
         before = _stored(alias, [row], [row.stream_id]).get(row.stream_id)
         if before is None:
             return True
-        if _said(before) == _said(row):
+        if _is_of(before, row):
             return False
     raise AssertionError
 
@@ -108,6 +107,12 @@ def _stored(alias: str, rows: Sequence[AuditEvent], names: Sequence[str]) -> dic
         namespace=rows[0].namespace, epoch=rows[0].epoch, stream_id__in=names
     )
     return {row.stream_id: row for row in found}
+
+
+def _is_of(stored: AuditEvent, row: AuditEvent) -> bool:
+    """Return whether a stored row says what a row says, if need be in escapes: it is of the same event."""
+    said = _said(stored)
+    return said == _said(row) or ("cleaned" in stored.mark and said == [row.at_ms, *escaped(row)])
 
 
 def _said(row: AuditEvent) -> list[object]:
@@ -131,6 +136,14 @@ def insert(alias: str, rows: Sequence[AuditEvent], head: AuditEvent | None) -> N
         else:
             marks = ", ".join(["%s"] * len(names))
             cursor.executemany(f"INSERT INTO {TABLE} ({', '.join(names)}) VALUES ({marks})", values)  # noqa: S608
+
+
+def _insert_what_fits(alias: str, rows: Sequence[AuditEvent], head: AuditEvent | None) -> None:
+    """Add rows after the head, those made harmless that the database refuses for their content."""
+    try:
+        insert(alias, rows, head)
+    except DataError:
+        _insert_one_by_one(alias, rows)
 
 
 def _insert_one_by_one(alias: str, rows: Sequence[AuditEvent]) -> None:

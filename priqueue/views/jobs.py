@@ -26,11 +26,11 @@ def jobs(visit: Visit) -> HttpResponse:
         return visit.render("jobs.html", "Find a job", {"wanted": ""})
     with visit.desk.breaker.trying():
         status = visit.desk.letters.job(wanted)
-    known = life.of_job(wanted)
+    known = life.of_job(visit, wanted)
     if status:
         return _found(visit, status, known)
     if not known.rows and not known.why_not:
-        request = life.of_request(wanted)
+        request = life.of_request(visit, wanted)
         if len(request.jobs) == 1:
             return HttpResponseRedirect(f"{visit.url('jobs')}?{_query(request.jobs[0])}")
         if request.jobs:

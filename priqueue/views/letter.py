@@ -20,7 +20,7 @@ def letter(visit: Visit, job: str) -> HttpResponse:
     crumbs = [("Dead letters", visit.url("letters"))]
     if opened is None:
         return _gone(visit, job, crumbs)
-    known = life.of_job(job)
+    known = life.of_job(visit, job)
     context = {
         "opened": opened, "letter": opened.letter, "job": opened.job, **shown(visit, opened.job),
         "attempts": story.told(opened.trail), "like_this": causes.get(opened.letter.cause, 1) - 1,
@@ -54,7 +54,7 @@ def pretty(job: Job) -> str:
 def _gone(visit: Visit, job: str, crumbs: list[tuple[str, str]]) -> HttpResponse:
     with visit.desk.breaker.trying():
         status = visit.desk.letters.job(job)
-    known = life.of_job(job)
+    known = life.of_job(visit, job)
     context = {
         "job_id": job, "status": status, "life": known, "end": known.end, "rows": life.seen(visit, known),
     }  # fmt: skip

@@ -32,27 +32,26 @@ class Life:
         return list(dict.fromkeys(row.job for row in self.rows if row.job))
 
 
-def of_job(job_id: str) -> Life:
-    """Return the newest rows of a job."""
-    return _read(Wanted(job=job_id))
+def of_job(visit: Visit, job_id: str) -> Life:
+    """Return the newest rows of a job, without what the visitor may not see of a payload."""
+    return _read(visit, Wanted(job=job_id))
 
 
-def of_request(correlation_id: str) -> Life:
-    """Return rows of a correlation id."""
-    return _read(Wanted(correlation_id=correlation_id))
+def of_request(visit: Visit, correlation_id: str) -> Life:
+    """Return rows of a correlation id, without what the visitor may not see of a payload."""
+    return _read(visit, Wanted(correlation_id=correlation_id))
 
 
-def _read(wanted: Wanted) -> Life:
+def _read(visit: Visit, wanted: Wanted) -> Life:
     try:
         # The newest page: of a life that is longer than one, what came last says where it is.
         first = pages.page(wanted)
-        return Life(pages.page(wanted, before=2**63 - 1).rows if first.newer else first.rows)
+        rows = pages.page(wanted, before=2**63 - 1).rows if first.newer else first.rows
     except (DatabaseError, ValueError) as error:  # ValueError: a text that the database's driver takes for none
         return Life(why_not=f"Audit log unavailable: {type(error).__name__}")
+    return Life(rows if visit.may("view_payload") else [privacy.hide(row) for row in rows])
 
 
 def seen(visit: Visit, life: Life) -> Sequence[AuditEvent]:
-    """Return the rows that a visitor may see, as the visitor may see them."""
-    if not visit.may("view_auditevent"):
-        return ()
-    return life.rows if visit.may("view_payload") else [privacy.hide(row) for row in life.rows]
+    """Return the rows themselves to who may read the audit log. To others a life tells only how it ended."""
+    return life.rows if visit.may("view_auditevent") else ()

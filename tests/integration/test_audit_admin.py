@@ -174,33 +174,6 @@ def test_the_actions_to_choose_from_are_those_of_the_scripts_and_of_notes() -> N
     assert set(ACTIONS) == emitted | noted | {"archive"}
 
 
-# ── payloads are for those who may see them ──
-
-TOLD = [
-    {"action": "enqueue", "input": '{"card": "ana-lovelace"}'},
-    {"action": "bury", "reason": "shop.CardDeclined: card ana-lovelace", "outcome": "dead"},
-    {"action": "retry", "reason": "ValueError: ana-lovelace", "outcome": "delayed"},
-    {"action": "purge", "input": "3 letters: lane=low", "outcome": "intended", "job": ""},
-]
-
-
-@pytest.mark.parametrize("path", ["", "1/change/", "2/change/", "3/change/", "export/csv/", "export/jsonl/"])
-def test_without_the_right_to_see_payloads_nothing_that_quotes_one_is_shown(path: str, reader: Client) -> None:
-    keep(*TOLD)
-    other = client_of(staff("other", VIEW))
-
-    def said(client: Client) -> str:
-        page = client.get(LIST + path)
-        return (b"".join(page) if page.streaming else page.content).decode()
-
-    assert "ana-lovelace" in said(reader)
-    assert "ana-lovelace" not in said(other)
-    if path in ("", "2/change/", "export/csv/"):
-        assert "shop.CardDeclined" in said(other)
-    if path in ("", "export/csv/"):
-        assert "3 letters: lane=low" in said(other)
-
-
 # ── what was intended, and what came of it ──
 
 NO_JOB = {"job": "", "lane": "", "handler": ""}

@@ -93,6 +93,20 @@ def test_what_ended_is_told_from_the_audit_log(queue: Queue, person: Client) -> 
     assert ": old" in gone
 
 
+def test_how_it_ended_quotes_no_payload_to_those_who_may_not_see_it(queue: Queue) -> None:
+    queue.enqueue()
+    ended = {"action": "cancel", "caller": "user:9", "job": "gone", "outcome": "gone", "payload": "card 4242"}
+    queue.raw.xadd(queue.keys.audit, ended)  # as a later version might say it
+    store(queue)
+
+    whole, without = (text(find(visitor("view_queue", *more), "gone")) for more in (("view_payload",), ()))
+
+    assert "Cancelled by user:9" in whole
+    assert "4242" in whole
+    assert "Cancelled by user:9" in without
+    assert "4242" not in without
+
+
 def test_what_was_never_there_says_what_ids_look_like(queue: Queue, person: Client) -> None:
     page = find(person, new_id())
 
