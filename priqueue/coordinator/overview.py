@@ -32,7 +32,7 @@ class Snapshot:
 
     at_ms: int
     stats: Stats
-    #: the most frequent causes, the growing ones first
+    #: the twenty causes that grow most, then the most frequent
     causes: Sequence[Cause]
     #: letters that were buried in the last ten minutes
     buried: int
@@ -57,26 +57,26 @@ class Overview(Series):
         stats = self.stats()
         time, causes, inflight = self._read(("TIME",), ("HGETALL", self.keys.causes), ("HGETALL", self.keys.inflight))
         now_ms = self._ms(time)
-        grown = self._causes({cause: int(number) for cause, number in causes.items()}, now_ms)
+        grown = self._causes(causes, now_ms)
         held: dict[str, list[str]] = {}
         for job_id, lease in inflight.items():
             held.setdefault(lease.partition(" ")[0], []).append(job_id)
         return Snapshot(
-            at_ms=now_ms, stats=stats, causes=grown, buried=sum(cause.recent for cause in grown),
+            at_ms=now_ms, stats=stats, causes=grown[:_TOP], buried=sum(cause.recent for cause in grown),
             seen_s={duty: ago_s for duty, ago_s in stats.last_turn_s.items() if ago_s is not None},
             backlog=stats.audit_backlog, recent=self.recent(now_ms), held=held,
             memory_bytes=stats.memory_bytes, memory_limit_bytes=stats.memory_limit_bytes or None,
         )  # fmt: skip
 
-    def _causes(self, numbers: Mapping[str, int], now_ms: int) -> list[Cause]:
-        top = sorted(numbers, key=lambda cause: (-numbers[cause], cause))[:_TOP]
-        if not top:
+    def _causes(self, numbers: Mapping[str, str], now_ms: int) -> list[Cause]:
+        """Return all causes, a thousand at most: a new one is behind all others by its number."""
+        if not numbers:
             return []
-        recent = self._read(*(("ZCOUNT", self.keys.cause(cause), now_ms - GROWTH_MS, "+inf") for cause in top))
-        causes = [_cause(cause, numbers[cause], new or 0) for cause, new in zip(top, recent, strict=True)]
+        recent = self._read(*(("ZCOUNT", self.keys.cause(cause), now_ms - GROWTH_MS, "+inf") for cause in numbers))
+        causes = [_cause(*each, new or 0) for each, new in zip(numbers.items(), recent, strict=True)]
         return sorted(causes, key=lambda cause: (-cause.recent, -cause.number, cause.name))
 
 
-def _cause(name: str, number: int, recent: int) -> Cause:
+def _cause(name: str, number: str, recent: int) -> Cause:
     error, _, handler = name.partition(" ")
-    return Cause(name=name, error=error, handler=handler, number=number, recent=recent)
+    return Cause(name=name, error=error, handler=handler, number=int(number), recent=recent)

@@ -38,6 +38,30 @@ def test_causes_come_with_what_is_new_of_them_the_growing_ones_first(queue: Queu
     assert (snapshot.buried, snapshot.stats.dead) == (2, 5)
 
 
+def test_a_new_cause_is_seen_beside_twenty_that_are_older_and_larger(queue: Queue, overview: Overview) -> None:
+    for number in range(20):
+        queue.buried(number=3, failure=Failure(error=f"Old{number:02}"))
+    queue.clock.advance(601)
+    queue.buried(number=2, failure=Failure(error="New"))
+
+    snapshot = overview.snapshot()
+
+    assert [(cause.error, cause.recent) for cause in snapshot.causes] == [
+        ("New", 2),
+        *((f"Old{number:02}", 0) for number in range(19)),
+    ]
+    assert snapshot.buried == 2
+
+
+def test_what_was_buried_is_counted_over_all_causes_however_many_grow(queue: Queue, overview: Overview) -> None:
+    for number in range(30):
+        queue.buried(failure=Failure(error=f"New{number}"))
+
+    snapshot = overview.snapshot()
+
+    assert (len(snapshot.causes), snapshot.buried) == (20, 30)
+
+
 def test_it_says_what_each_worker_holds_and_since_when_each_duty_is_silent(queue: Queue, overview: Overview) -> None:
     claims = queue.claimed(number=2)
     queue.coordinator.promote()
