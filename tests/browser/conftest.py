@@ -11,16 +11,16 @@ from tests.support.browsers import ARGS, chromium
 from tests.support.sites import Site
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """A Chromium for the whole run."""
+    """A Chromium for these tests. Until it is gone, its event loop runs in this thread and refuses any other."""
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=chromium(), args=ARGS)
         yield started
         started.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """The project as it is served, with a queue of its own."""
     folder: Path = tmp_path_factory.mktemp("site")
