@@ -144,13 +144,14 @@ def test_while_jobs_move_nobody_is_accused(real_queue: Queue) -> None:
     moving = threading.Thread(target=move)
     moving.start()
     try:
-        found = [finding for _ in range(5) for finding in census(queue).findings]
+        found, looks = list(census(queue).findings), 1
+        while looks < 5 or len(turns) < 5:  # as often as it takes for much to have moved
+            found, looks = [*found, *census(queue).findings], looks + 1
     finally:
         stop.set()
         moving.join()
 
     assert found == []
-    assert len(turns) > 3
 
 
 def test_a_queue_that_is_away_is_said(real_queue: Queue) -> None:
