@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import dropwhile
 from typing import Any
 
 from priqueue.clock import monotonic_s
@@ -113,18 +114,25 @@ class Letters(Order):
         cause, fits, again = wanted.cause, wanted.test(), set[str]()
         if mark is None:
             mark = Mark(LAST if wanted.until is None else self.until(cause, to_ms(wanted.until)), LAST, NOBODY)
-        since_ms, given = 0 if wanted.since is None else to_ms(wanted.since), {mark.id}
-        while entries := self.below(cause, self.before(cause, mark)):
-            letters = []
-            for entry in entries:
+        since_ms, began_ms, given = 0 if wanted.since is None else to_ms(wanted.since), mark.ms, {mark.id}
+        while True:
+            place, to_ms_on = self.before(cause, mark)
+            if not (entries := self.below(cause, place)):
+                return
+            letters, meant = [], _from_first(entries, 0, to_ms_on)
+            for entry in meant:
                 # A job that died again has its old entry left, too: of two, the one that is met first counts.
-                if entry.record and entry.ms <= mark.ms and entry.id not in again and entry.id not in given:
+                earlier = entry.doubled and (entry.id in again or entry.ms > began_ms)
+                if not earlier and entry.id not in given:
                     letters.append(entry)
                     again |= {entry.id} if entry.doubled else set()
-            mark, given = _moved(mark, entries[-1], letters), {entry.id for entry in entries}
+            # Where a time was looked for and is not reached, it is looked for behind this stretch as well.
+            stands = bool(meant) or to_ms_on == LAST
+            mark, given = _moved(mark, entries[-1], letters, stands), {entry.id for entry in entries}
             yield _stretch(fits, letters, len(entries), mark, mark.place > 0)
-            # Not at the first letter that is too old: the server's clock may have been set back by a little.
-            if letters and all(letter.ms < since_ms for letter in letters):
+            too_old = letters and all(letter.ms < since_ms for letter in letters)
+            # Where the clock was set back, later letters can follow on those that are too old.
+            if too_old and mark.place <= self.since(cause, since_ms):
                 return
 
     def _to_newer(self, wanted: Filter, mark: Mark | None) -> Iterator[Stretch]:
@@ -132,20 +140,24 @@ class Letters(Order):
         if mark is None:
             mark = Mark(0 if wanted.since is None else self.since(cause, to_ms(wanted.since)), 0, NOBODY)
         until_ms, began_ms, given = LAST if wanted.until is None else to_ms(wanted.until), mark.ms, {mark.id}
+        from_ms_on = 0
         while True:
-            place, from_ms_on = self.behind(cause, mark)
+            place, given_ms = self.behind(cause, mark)
             if not (entries := self.above(cause, place)):
                 return
-            letters = []
-            for entry in reversed(_without_older(entries)):
+            from_ms_on = max(from_ms_on, given_ms)
+            letters, meant = [], _from_first(_without_older(entries)[::-1], from_ms_on, LAST)
+            for entry in meant:
                 # Of a letter that died again an older entry may have stood for it already, on an earlier page.
                 earlier = entry.doubled and (entry.id in again or entry.ms < began_ms)
-                if entry.ms >= from_ms_on and not earlier and entry.id not in given:
+                if not earlier and entry.id not in given:
                     letters.append(entry)
                     again |= {entry.id} if entry.doubled else set()
+            from_ms_on = 0 if meant else from_ms_on
             mark, given = _moved(mark, entries[0], letters), {entry.id for entry in entries}
             yield _stretch(fits, letters, len(entries), mark, len(entries) == order.BATCH)
-            if letters and all(letter.ms > until_ms for letter in letters):
+            too_late = letters and all(letter.ms > until_ms for letter in letters)
+            if too_late and mark.place >= self.until(cause, until_ms):
                 return
 
     def among(self, job_ids: Sequence[str]) -> list[Letter]:
@@ -224,8 +236,14 @@ def _without_older(entries: Sequence[Entry]) -> list[Entry]:
     return kept
 
 
-def _moved(mark: Mark, end: Entry, letters: Sequence[Entry]) -> Mark:
-    return Mark(end.place, letters[-1].ms if letters else mark.ms, end.id)
+def _from_first(entries: Sequence[Entry], earliest_ms: int, latest_ms: int) -> list[Entry]:
+    """Return the letters from the first one on that is within these times; those behind it tell any time."""
+    letters = (entry for entry in entries if entry.record)
+    return list(dropwhile(lambda letter: not earliest_ms <= letter.ms <= latest_ms, letters))
+
+
+def _moved(mark: Mark, end: Entry, letters: Sequence[Entry], stands: bool = True) -> Mark:
+    return Mark(end.place, letters[-1].ms if letters else mark.ms, end.id if stands else NOBODY)
 
 
 def _parsed(cursor: str) -> Mark:

@@ -52,16 +52,21 @@ class Order(Inspector):
         """Return the entries from a place on, newest first, a batch at most."""
         return self._entries(cause, place, place + BATCH)
 
-    def before(self, cause: str | None, mark: Mark) -> int:
-        """Return the place before which older ones go on; a little after it where a trim has shifted the mark."""
-        found = self._find(cause, mark)
-        return self.until(cause, mark.ms) if found is None else found
+    def before(self, cause: str | None, mark: Mark) -> tuple[int, int]:
+        """Return the place before which older ones go on, and the time after which the first of them are not meant.
 
-    def behind(self, cause: str | None, mark: Mark) -> tuple[int, int]:
-        """Return the place from which newer ones go on, and the time before which what is there was given already."""
+        That is LAST where the mark stands at its place: an older letter can tell a later time, of a clock set back.
+        """
         found = self._find(cause, mark)
         if found is None:
-            return self.since(cause, mark.ms), mark.ms
+            return _at_most(cause, mark, self.until(cause, mark.ms)), mark.ms
+        return found, mark.ms if mark.id == NOBODY else LAST
+
+    def behind(self, cause: str | None, mark: Mark) -> tuple[int, int]:
+        """Return the place from which newer ones go on, and the time before which the first were given already."""
+        found = self._find(cause, mark)
+        if found is None:
+            return _at_most(cause, mark, self.since(cause, mark.ms)), mark.ms
         return found + (mark.id != NOBODY), 0
 
     def _find(self, cause: str | None, mark: Mark) -> int | None:
@@ -77,33 +82,41 @@ class Order(Inspector):
         """Return a place before which all was buried before a time; not always the last such place."""
         if cause is not None:
             return int(self._read(("ZCOUNT", self.keys.cause(cause), "-inf", f"({ms}"))[0])
-        return max(0, self._search(ms)[0] - _MARGIN)
+        return max(0, self._search(ms, newest=False)[0] - _MARGIN)
 
     def until(self, cause: str | None, ms: int) -> int:
         """Return a place from which on all was buried after a time; not always the first such place."""
         if cause is not None:
             return int(self._read(("ZCOUNT", self.keys.cause(cause), "-inf", ms))[0])
-        return self._search(ms + 1)[1] + _MARGIN
+        return self._search(ms + 1, newest=True)[1] + _MARGIN
 
-    def _search(self, ms: int) -> tuple[int, int]:
-        """Return two places between which is the first letter that was buried at a time or later."""
+    def _search(self, ms: int, *, newest: bool) -> tuple[int, int]:
+        """Return two places between which is the first letter that was buried at a time or later.
+
+        Or with ``newest`` the last one that was buried before it: where the clock was set back, these are far apart.
+        A step back that is hidden between two probes, less than a thirtieth of all letters, is not seen.
+        """
         low, high = 0, sum(self._read(("LLEN", self.keys.dead), ("LLEN", self.keys.kept)))
         while high - low > BATCH:
-            narrower = self._narrowed(low, high, ms)
+            narrower = self._narrowed(low, high, ms, newest)
             if narrower == (low, high):
                 break
             low, high = narrower
         return low, high
 
-    def _narrowed(self, low: int, high: int, ms: int) -> tuple[int, int]:
-        places = range(low, high, max(1, (high - low) // _PROBES))
-        older, newer = low, high
-        for place, found_ms in zip(places, self._times(places), strict=True):
-            if found_ms is not None and found_ms >= ms:
-                return older, min(newer, place + _PROBE)
-            if found_ms is not None:
-                older = place
-        return older, newer
+    def _narrowed(self, low: int, high: int, ms: int, newest: bool) -> tuple[int, int]:
+        # The newest end, too: it is where a clock that was just set back tells earlier times.
+        places = sorted({*range(low, high, max(1, (high - low) // _PROBES)), max(low, high - _PROBE)})
+        found = [(place, time_ms) for place, time_ms in zip(places, self._times(places), strict=True) if time_ms]
+        earlier = [place for place, time_ms in found if time_ms < ms]
+        later = [place for place, time_ms in found if time_ms >= ms]
+        if newest:
+            older = max(earlier, default=low)
+            newer = min((place for place in later if place > older), default=high)
+        else:
+            newer = min(later, default=high)
+            older = max((place for place in earlier if place < newer), default=low)
+        return older, min(high, newer + _PROBE)
 
     def _times(self, places: Sequence[int]) -> list[int | None]:
         """Return for each place when what stands there, or next to it, was buried; None among holes alone."""
@@ -154,6 +167,14 @@ class Order(Inspector):
         if start < min(end, older):
             commands.append(("LRANGE", self.keys.kept, -min(end, older), -1 - start))
         return commands
+
+
+def _at_most(cause: str | None, mark: Mark, place: int) -> int:
+    """Return a place that was found by time, no newer than a trim can have shifted the mark: it shifts to older ones.
+
+    An index of one cause is in the order of time itself.
+    """
+    return place if cause is not None else min(place, mark.place)
 
 
 def _entry(place: int, job_id: str, record: str | None, others: str | None) -> Entry:

@@ -71,15 +71,16 @@ class Runs(Letters):
 
     def ahead(self, run: Run) -> Iterator[tuple[list[str], str]]:
         """Give the ids of the letters before a run, in steps, and where it stands after each."""
-        until = from_ms(run.until_ms) if run.wanted.until is None else min(run.wanted.until, from_ms(run.until_ms))
         # One that was replaced has its edited copy: requeued, both would run.
         replaced = False if run.action == "requeue" else run.wanted.replaced
         size = max(1, min(_STEP, run.per_s // 2)) if run.per_s else _STEP
-        wanted = replace(run.wanted, until=until, replaced=replaced)
-        for stretch in self.walk(wanted, run.cursor, newer=True):
-            for some in batches(stretch.letters, size):
+        until = from_ms(run.until_ms)
+        # Its own bound ends no walk: where the clock was set back, letters that fit follow on those that are too late.
+        for stretch in self.walk(replace(run.wanted, replaced=replaced), run.cursor, newer=True):
+            letters = [letter for letter in stretch.letters if letter.buried_at <= until]
+            for some in batches(letters, size):
                 yield [letter.id for letter in some], some[-1].cursor
-            if not stretch.letters or stretch.letters[-1].cursor != stretch.cursor:
+            if not letters or letters[-1].cursor != stretch.cursor:
                 yield [], stretch.cursor
 
 
