@@ -5,10 +5,11 @@ recorded under that name: ``user:42``, ``key:billing``, ``command:alice``, ``wor
 """
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import lru_cache
 
 from priqueue.exceptions import InvalidCaller
 
@@ -16,9 +17,14 @@ from priqueue.exceptions import InvalidCaller
 _WORD = re.compile(r"[^\s\"\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]{1,200}\Z")
 
 
+@lru_cache(maxsize=1024)  # of a job's four words, three are the same for most jobs
+def _is_word(value: str) -> bool:
+    return _WORD.match(value) is not None
+
+
 def check_word(field: str, value: object) -> str:
     """Return ``value`` if it may stand in an envelope's head. Raises InvalidCaller naming the field."""
-    if not isinstance(value, str) or not _WORD.match(value):
+    if not isinstance(value, str) or not _is_word(value):
         shown = repr(value)[:60]
         raise InvalidCaller(
             f"{field}: {shown} is not 1 to 200 characters without spaces, quotes, backslashes and control characters"
@@ -59,38 +65,38 @@ def correlation_id() -> str:
     return _acting.get().correlation_id
 
 
-@contextmanager
-def acting_as(caller: str, *, reason: str = "", correlation_id: str = "") -> Iterator[None]:
-    """Name the caller, and the reason, of everything that happens inside the block.
+class _Acting(AbstractContextManager[None]):
+    """Sets who acts for a block. No generator: every run goes through one of these."""
+
+    __slots__ = ("_current", "_reset")
+
+    def __init__(self, current: Acting | _WhenAsked) -> None:
+        self._current = current
+
+    def __enter__(self) -> None:
+        self._reset = _acting.set(self._current)
+
+    def __exit__(self, *_: object) -> None:
+        _acting.reset(self._reset)
+
+
+def acting_as(caller: str, *, reason: str = "", correlation_id: str = "") -> AbstractContextManager[None]:
+    """Name the caller, and the reason, of everything that happens inside the ``with`` block of what this returns.
 
     ``caller`` is a word such as ``"user:42"``. A correlation id that is not given stays what it was outside.
     Raises InvalidCaller.
     """
     check_word("caller", caller)
-    inherited = _acting.get().correlation_id
-    with _set(Acting(caller, reason, _checked(correlation_id) or inherited)):
-        yield
+    return _Acting(Acting(caller, reason, _checked(correlation_id) or _acting.get().correlation_id))
 
 
-@contextmanager
-def acting_when_asked(who: Callable[[], str], *, correlation_id: str = "") -> Iterator[None]:
+def acting_when_asked(who: Callable[[], str], *, correlation_id: str = "") -> AbstractContextManager[None]:
     """Let ``who`` say the caller of what happens inside the block, each time something asks and never before.
 
     A correlation id that is not given stays what it was outside. Raises InvalidCaller.
     """
-    inherited = _acting.get().correlation_id
-    with _set(_WhenAsked(who, _checked(correlation_id) or inherited)):
-        yield
+    return _Acting(_WhenAsked(who, _checked(correlation_id) or _acting.get().correlation_id))
 
 
 def _checked(correlation_id: str) -> str:
     return check_word("correlation_id", correlation_id) if correlation_id else ""
-
-
-@contextmanager
-def _set(current: Acting | _WhenAsked) -> Iterator[None]:
-    reset = _acting.set(current)
-    try:
-        yield
-    finally:
-        _acting.reset(reset)

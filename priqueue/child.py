@@ -22,7 +22,7 @@ import django
 from priqueue import orders, wiring
 from priqueue.executor import Outcome, Verdict
 from priqueue.jobs import Claim, Failure, Job, from_ms, to_ms
-from priqueue.runner import Key, Runner, key_of
+from priqueue.runner import PATIENCE_MS, Key, Runner, key_of
 
 _PR_SET_PDEATHSIG = 1
 
@@ -111,11 +111,19 @@ def main(descriptor: int, parent: int, threads: int) -> None:
     )  # fmt: skip
     runner.start()
     outbox.put("ready")
-    with contextlib.suppress(OSError), parent_socket.makefile("rb", orders.BUFFER_BYTES) as stream:
-        for given in orders.read(stream):
-            _heed(runner, given)
+    with contextlib.suppress(OSError):
+        _obey(orders.Inbox(parent_socket), runner)
     # At once: what still runs here has no parent left that would settle it.
     os._exit(0)
+
+
+def _obey(inbox: orders.Inbox, runner: Runner) -> None:
+    while (given := inbox.read(PATIENCE_MS if runner.waiting else None)) is not None:
+        if given:
+            _heed(runner, given)
+            runner.go()
+        else:
+            runner.relieve()
 
 
 def _heed(runner: Runner, messages: Iterable[tuple[str, Any]]) -> None:

@@ -13,11 +13,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from itertools import takewhile
 from typing import Any, Protocol
 
 from priqueue.child import decode_outcome, encode_claim
 from priqueue.conf import Settings
+from priqueue.ears import Ears
 from priqueue.executor import Outcome
 from priqueue.jobs import Claim
 from priqueue.orders import BUFFER_BYTES, Orders
@@ -63,23 +63,33 @@ class Place(Protocol):
 class Here:
     """Runs in threads of this process, which cannot be ended."""
 
-    def __init__(self, size: int, settings: Settings, tell: Callable[[Place, str, Any], None]) -> None:
+    def __init__(self, size: int, settings: Settings, tell: Callable[[Place, str, Any], None], ears: Ears) -> None:
         self.runs: dict[Key, Claim] = {}
         self.ready = True
         self.taken = 0
+        self._tell = tell
+        self._ears = ears
         self._runner = Runner(
-            size, settings, lambda outcome: tell(self, "done", outcome), lambda key: tell(self, "interrupted", key)
+            size,
+            settings,
+            lambda outcome: self._say("done", outcome),
+            lambda key: self._say("interrupted", key),
         )
         self._runner.start()
 
+    def _say(self, what: str, value: Any) -> None:
+        self._tell(self, what, value)
+        self._ears.ring()
+
     def submit(self, claim: Claim) -> None:
-        """Run a claim."""
+        """Take a claim, to run it at the next ``send`` or before."""
         self.runs[key_of(claim)] = claim
         self.taken += 1
         self._runner.submit(claim)
 
     def send(self) -> None:
-        """Do nothing: it runs already."""
+        """Run what it took, all at once: nobody looks after what waits here meanwhile."""
+        self._runner.spread()
 
     def interrupt(self, key: Key) -> None:
         """Ask a run to stop."""
@@ -102,10 +112,11 @@ class Here:
 class Child:
     """Runs in another process.
 
-    ``tell`` is called from a thread of its own with "ready", "done" and an outcome, "interrupted" and a key, or "gone".
+    ``tell`` is called by ``hear`` with "ready", "done" and an outcome, or "interrupted" and a key, and at last, from a
+    thread of its own, with "gone".
     """
 
-    def __init__(self, size: int, tell: Callable[[Place, str, Any], None]) -> None:
+    def __init__(self, size: int, tell: Callable[[Place, str, Any], None], ears: Ears) -> None:
         self.runs: dict[Key, Claim] = {}
         self.ready = False
         self.taken = 0
@@ -118,8 +129,10 @@ class Child:
         )
         theirs.close()
         self._orders = Orders(self._socket, f"orders-{self.process.pid}")
-        self._reader = threading.Thread(target=self._read, name=f"child-{self.process.pid}", daemon=True)
-        self._reader.start()
+        self._said = b""  # the beginning of a line, whose end is still to come
+        self._burial: threading.Thread | None = None
+        self._ears = ears
+        ears.add(self)
 
     def submit(self, claim: Claim) -> None:
         """Take a claim, to run it at the next ``send`` or before."""
@@ -153,26 +166,45 @@ class Child:
     def end(self) -> None:
         """End the process now, and wait until everything it said has been told."""
         self.kill()
-        self._reader.join()
+        while self._burial is None:
+            self.hear(wait=True)
+        self._burial.join()
 
     def cause_of_death(self) -> str:
         """Return how the process ended, for people."""
         code = self.process.wait()
         return f"signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"exit code {code}"
 
-    def _read(self) -> None:
+    def fileno(self) -> int:
+        """Return the descriptor by which it speaks."""
+        return self._socket.fileno()
+
+    def hear(self, *, wait: bool = False) -> None:
+        """Tell what it has said. A child of which nothing can be understood any more must not go on."""
         try:
-            with self._socket.makefile("rb", BUFFER_BYTES) as stream:
+            said = self._socket.recv(BUFFER_BYTES, 0 if wait else socket.MSG_DONTWAIT)
+            if said:
                 # A line without an end is all that it got out before it died.
-                for line in takewhile(lambda line: line.endswith(b"\n"), stream):
+                *lines, self._said = (self._said + said).split(b"\n")
+                for line in lines:
                     for what, value in json.loads(line):
                         self._tell(self, what, self._read_value(what, value))
-        except OSError:
+                return
+        except BlockingIOError:
+            return
+        except Exception:  # noqa: S110 (whatever it said, its end is told)
             pass
-        finally:  # whatever ended this thread, a child that nobody hears must not go on
-            self.kill()
-            self.process.wait()
-            self._tell(self, "gone", None)
+        self._ears.remove(self)
+        # A thread of its own: a process may take its time to end, and its neighbours' outcomes do not wait for that.
+        self._burial = threading.Thread(target=self._bury, name=f"burial-{self.process.pid}", daemon=True)
+        self._burial.start()
+
+    def _bury(self) -> None:
+        self.kill()
+        self.process.wait()
+        self._socket.close()
+        self._tell(self, "gone", None)
+        self._ears.ring()
 
     def _read_value(self, what: str, value: Any) -> Outcome | Key | None:
         if what == "done":

@@ -8,6 +8,7 @@ from typing import Any
 from priqueue.children import Child, Here, Place
 from priqueue.clock import monotonic_s
 from priqueue.conf import Settings
+from priqueue.ears import Ears
 from priqueue.loops import backoff_s
 
 _MAX_FAILED_STARTS = 5
@@ -23,11 +24,13 @@ class Crew:
         threads: int,
         settings: Settings,
         tell: Callable[[Any, str, Any], None],
+        ears: Ears,
         max_jobs: int | None,
     ) -> None:
         self._processes = processes
         self._threads = threads
         self._tell = tell
+        self._ears = ears
         self._max_jobs = max_jobs
         self._settings = settings
         self.members: list[Place] = []
@@ -64,7 +67,7 @@ class Crew:
     def keep_up(self, extra: int) -> None:
         """Start who is missing, with ``extra`` beyond the usual number; let go who has done its share, once empty."""
         if not self._processes:
-            self.members = self.members or [Here(self._threads, self._settings, self._tell)]
+            self.members = self.members or [Here(self._threads, self._settings, self._tell, self._ears)]
             return
         for place, since_s in self._starting.items():
             if monotonic_s() > since_s + _START_WITHIN_S:
@@ -79,7 +82,7 @@ class Crew:
         missing = wanted - len([place for place in self.members if place not in self._leaving])
         for _ in range(missing if monotonic_s() >= self.next_start_s else 0):
             try:
-                child = Child(self._threads, self._tell)
+                child = Child(self._threads, self._tell, self._ears)
             except OSError:  # no more processes, memory or files: what the others bring is settled all the same
                 self._note_failed_start()
                 break

@@ -10,8 +10,8 @@ Whatever a handler raises is a failure like any other: ``SystemExit`` and its li
 import asyncio
 import inspect
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -61,10 +61,14 @@ class Run:
         self.correlation_id = claim.job.correlation_id or claim.job.id
         self.enqueued_at = claim.job.enqueued_at
         self._lease_lost = lease_lost
-        #: what a log record says of the job, under the names that all records of priqueue use
-        self.log_fields = {
-            "job_id": self.id, "handler": claim.job.name, "lane": self.lane, "attempt": self.attempt,
-            "worker": claim.worker_id, "caller": self.caller, "correlation_id": self.correlation_id,
+        self._claim = claim
+
+    @property
+    def log_fields(self) -> dict[str, Any]:
+        """What a log record says of the job, under the names that all records of priqueue use."""
+        return {
+            "job_id": self.id, "handler": self._claim.job.name, "lane": self.lane, "attempt": self.attempt,
+            "worker": self._claim.worker_id, "caller": self.caller, "correlation_id": self.correlation_id,
         }  # fmt: skip
 
     @property
@@ -86,7 +90,7 @@ def execute(claim: Claim, settings: Settings, lease_lost: Callable[[], bool] = l
     started_s = monotonic_s()
     try:
         handler, arguments = _prepared(claim)
-        with _inside(claim, lease_lost):
+        with _Inside(claim, lease_lost):
             result = asyncio.run(handler.function(**arguments)) if handler.is_async else handler.function(**arguments)
         _refuse_unrun(handler, result)
         return Outcome(claim=claim, verdict=Verdict.ACK, run_s=monotonic_s() - started_s)
@@ -99,7 +103,7 @@ async def execute_async(claim: Claim, settings: Settings, lease_lost: Callable[[
     started_s = monotonic_s()
     try:
         handler, arguments = _prepared(claim)
-        with _inside(claim, lease_lost):
+        with _Inside(claim, lease_lost):
             result = await handler.function(**arguments)
         _refuse_unrun(handler, result)
         return Outcome(claim=claim, verdict=Verdict.ACK, run_s=monotonic_s() - started_s)
@@ -137,17 +141,27 @@ def _prepared(claim: Claim) -> tuple[AnyHandler, dict[str, Any]]:
     return handler, handler.arguments(claim.job.payload_text())
 
 
-@contextmanager
-def _inside(claim: Claim, lease_lost: Callable[[], bool]) -> Iterator[None]:
-    """Let the handler know its job, and what it enqueues be known as this worker's."""
-    reset, pid = _current.set(Run(claim, lease_lost)), os.getpid()
-    try:
-        with callers.acting_as(f"worker:{claim.worker_id}", correlation_id=claim.job.correlation_id or claim.job.id):
-            yield
-    finally:
-        if os.getpid() != pid:  # a process that the handler forked and that came back out of it: it speaks for nobody
+class _Inside(AbstractContextManager[None]):
+    """Lets the handler know its job, and what it enqueues be known as this worker's."""
+
+    __slots__ = ("_acting", "_pid", "_reset", "_run")
+
+    def __init__(self, claim: Claim, lease_lost: Callable[[], bool]) -> None:
+        self._run = Run(claim, lease_lost)
+        self._acting = callers.acting_as(f"worker:{claim.worker_id}", correlation_id=self._run.correlation_id)
+        self._pid = os.getpid()
+
+    def __enter__(self) -> None:
+        self._reset = _current.set(self._run)
+        self._acting.__enter__()
+
+    def __exit__(self, *raised: Any) -> None:
+        if (
+            os.getpid() != self._pid
+        ):  # a process that the handler forked and that came back out of it: it speaks for nobody
             os._exit(0)
-        _current.reset(reset)
+        self._acting.__exit__(*raised)
+        _current.reset(self._reset)
 
 
 def _refuse_unrun(handler: AnyHandler, result: Any) -> None:

@@ -8,6 +8,7 @@ import queue
 import random
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from priqueue import events
 
@@ -21,18 +22,42 @@ def backoff_s(failures: int, longest_s: float = _LONGEST_BACKOFF_S) -> float:
     return longest_s * random.uniform(0.5, 1)  # noqa: S311 (spreads the processes, hides nothing)
 
 
+class Bell:
+    """Wakes whoever waits for it, from any thread and from a signal handler."""
+
+    def __init__(self) -> None:
+        # Not an Event: a signal handler that sets one while its own thread holds the Event's lock waits for ever.
+        self._rings: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    def ring(self) -> None:
+        """End the present wait, or the next."""
+        self._rings.put(None)
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it rings, ``seconds`` at most. What rang earlier counts."""
+        with suppress(queue.Empty):
+            self._rings.get(block=seconds > 0, timeout=seconds)
+            while True:
+                self._rings.get_nowait()
+
+
 class Loop:
     """Calls ``run_once`` until it is stopped."""
 
-    def __init__(self, name: str, run_once: Callable[[], float], longest_backoff_s: float = _LONGEST_BACKOFF_S) -> None:
+    def __init__(
+        self,
+        name: str,
+        run_once: Callable[[], float],
+        longest_backoff_s: float = _LONGEST_BACKOFF_S,
+        bell: Bell | None = None,
+    ) -> None:
         self.name = name
         self._run_once = run_once
         self._longest_backoff_s = min(longest_backoff_s, _LONGEST_BACKOFF_S)
         self._needed: list[threading.Thread] = []
         #: called after each turn, for a probe that asks whether the loop still turns
         self.turned: Callable[[], None] = lambda: None
-        # Not an Event: a signal handler that sets one while its own thread holds the Event's lock waits for ever.
-        self._knocks: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._bell = bell or Bell()
         self.stopped = False
 
     def run(self) -> None:
@@ -62,16 +87,11 @@ class Loop:
 
     def wait(self, seconds: float) -> None:
         """Wait until woken or stopped, ``seconds`` at most. What woke it earlier counts."""
-        try:
-            self._knocks.get(block=seconds > 0, timeout=seconds)
-            while True:
-                self._knocks.get_nowait()
-        except queue.Empty:
-            pass
+        self._bell.wait(seconds)
 
     def wake(self) -> None:
         """End the present wait, or the next. Safe in a signal handler."""
-        self._knocks.put(None)
+        self._bell.ring()
 
     def stop(self) -> None:
         """End the loop: after the present turn, or at once if it waits. Safe in a signal handler."""

@@ -5,12 +5,11 @@ for that. Only what the socket does not take at once is sent by a thread, which 
 """
 
 import marshal
+import select
 import selectors
 import socket
 import struct
 import threading
-from collections.abc import Iterator
-from io import IOBase
 from typing import Any
 
 Order = tuple[str, Any]
@@ -26,13 +25,39 @@ def pack(orders: Any) -> bytes:
     return _LENGTH.pack(len(body)) + body
 
 
-def read(stream: IOBase) -> Iterator[Any]:
-    """Return all that comes by a stream until its other end is closed."""
-    while len(head := stream.read(_LENGTH.size)) == _LENGTH.size:
-        (length,) = _LENGTH.unpack(head)
-        if len(body := stream.read(length)) < length:
-            return
-        yield marshal.loads(body)  # noqa: S302 (written by the parent, which runs no handler)
+class Inbox:
+    """What the other end of a line is ordered. For one thread."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self._line = line
+        self._comes = select.poll()
+        self._comes.register(line, select.POLLIN)
+        self._bytes = bytearray()
+
+    def read(self, patience_ms: float | None = None) -> list[Order] | None:
+        """Wait for orders and return them; none when there were none in that time, None when the line is closed."""
+        while not (orders := self._whole()):
+            if patience_ms is not None and not self._comes.poll(patience_ms):
+                return []
+            piece = self._line.recv(BUFFER_BYTES)
+            if not piece:
+                return None
+            self._bytes += piece
+        return orders
+
+    def _whole(self) -> list[Order]:
+        """Take all orders that are there from their first to their last byte."""
+        orders: list[Order] = []
+        start, end = 0, len(self._bytes)
+        while end - start >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._bytes, start)
+            stop = start + _LENGTH.size + length
+            if stop > end:
+                break
+            orders += marshal.loads(self._bytes[start + _LENGTH.size : stop])  # noqa: S302 (written by the parent, which runs no handler)
+            start = stop
+        del self._bytes[:start]
+        return orders
 
 
 class Orders:

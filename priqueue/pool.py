@@ -15,7 +15,7 @@ All of this happens in the thread of the claim loop, in ``take``; other threads 
 """
 
 import queue
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, inf
 from typing import Any
@@ -24,6 +24,7 @@ from priqueue.children import Place
 from priqueue.clock import monotonic_s
 from priqueue.conf import Settings
 from priqueue.crew import Crew
+from priqueue.ears import Ears
 from priqueue.exceptions import Timeout
 from priqueue.executor import Outcome, Verdict, failed
 from priqueue.jobs import Claim, Failure
@@ -55,13 +56,11 @@ class Run:
 class Pool:
     """Runs claims in children, or in this process, and hands back their outcomes."""
 
-    def __init__(
-        self, size: int, processes: int, settings: Settings, knock: Callable[[], None], max_jobs: int | None = None
-    ) -> None:
+    def __init__(self, size: int, processes: int, settings: Settings, ears: Ears, max_jobs: int | None = None) -> None:
         self._size = size
         self._processes = processes
         self._settings = settings
-        self._knock = knock
+        self._ears = ears
         self._messages: queue.SimpleQueue[tuple[Place, str, Any]] = queue.SimpleQueue()
         self._runs: dict[Key, Run] = {}
         self._suspects: list[Run] = []
@@ -70,7 +69,7 @@ class Pool:
         self._looked_at_s = 0.0
         self._closing = False
         self._hung = ""
-        self._crew = Crew(processes, ceil(size / (processes or 1)), settings, self._tell, max_jobs)
+        self._crew = Crew(processes, ceil(size / (processes or 1)), settings, self._tell, ears, max_jobs)
 
     # --- what the claim loop asks and orders ---
 
@@ -123,6 +122,7 @@ class Pool:
     def take(self) -> list[Outcome]:
         """Return the outcomes that came in since the last call. Their slots stay occupied until ``vacate``."""
         self._looked_at_s = monotonic_s()
+        self._ears.listen()
         while not self._messages.empty():
             self._heed(*self._messages.get_nowait())
         self._watch_the_time()
@@ -160,7 +160,6 @@ class Pool:
 
     def _tell(self, place: Place, what: str, value: Any) -> None:
         self._messages.put((place, what, value))
-        self._knock()
 
     def _heed(self, place: Place, what: str, value: Any) -> None:
         if what == "ready":

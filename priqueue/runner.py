@@ -8,8 +8,8 @@ the next one. What blocks in C code hears of neither; then only the end of the p
 import asyncio
 import contextvars
 import ctypes
-import queue
 import threading
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -23,6 +23,9 @@ from priqueue.executor import Outcome, execute, execute_async, failed, is_async
 from priqueue.jobs import Claim
 
 Key = tuple[str, str]
+
+#: how long a claim may wait for a thread that is at work already
+PATIENCE_MS = 1
 
 
 def key_of(claim: Claim) -> Key:
@@ -141,7 +144,12 @@ class Coroutines:
 
 
 class Runner:
-    """Runs claims, at most as many at a time as it has threads, and tells when each is finished."""
+    """Runs claims, at most as many at a time as it has threads, and tells when each is finished.
+
+    Threads that take turns with the interpreter lock cost more than most runs do. So a thread that is at work takes the
+    next claim as well, and others are woken only for what has to wait: whoever submits calls ``go``, and ``relieve``
+    every ``PATIENCE_MS`` for as long as something is ``waiting``; or ``spread``, and nothing waits.
+    """
 
     def __init__(
         self,
@@ -152,7 +160,11 @@ class Runner:
     ) -> None:
         self._finished = finished
         self._interrupted = interrupted
-        self._claims: queue.SimpleQueue[Claim] = queue.SimpleQueue()
+        self._claims: deque[Claim] = deque()
+        self._lock = threading.Lock()  # over who is idle, and what waits
+        self._idle: list[threading.Lock] = []  # one for each idle thread, which waits for its release
+        self._size = size
+        self._taken_s = 0.0  # when a thread last took a claim, or was woken for one
         self._slots = [Slot(settings) for _ in range(size)]
         self._coroutines = Coroutines(settings, self._finish, interrupted)
         self._lost: set[Key] = set()
@@ -163,11 +175,52 @@ class Runner:
             threading.Thread(target=self._work, args=(slot,), name=f"slot-{number}", daemon=True).start()
 
     def submit(self, claim: Claim) -> None:
-        """Run a claim, in a thread or on the event loop."""
+        """Take a claim: a function runs after the next ``go`` or ``spread``, a coroutine at once."""
         if is_async(claim):
             self._coroutines.submit(claim, self._asker(claim))
         else:
-            self._claims.put(claim)
+            self._claims.append(claim)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a claim waits for a thread."""
+        return bool(self._claims)
+
+    def go(self) -> None:
+        """Run what was submitted, by a thread that is at work already, unless none gets on with it."""
+        with self._lock:
+            if len(self._idle) == self._size:
+                self._wake(1)
+            elif self._is_stuck():
+                self._wake(len(self._claims))
+
+    def relieve(self) -> None:
+        """Wake one more thread for what waits; one for each claim when no thread gets on with them."""
+        with self._lock:
+            self._wake(len(self._claims) if self._is_stuck() else 1)
+
+    def spread(self) -> None:
+        """Run all that waits, each in a thread of its own."""
+        with self._lock:
+            self._wake(len(self._claims))
+
+    def _is_stuck(self) -> bool:
+        return monotonic_s() - self._taken_s >= PATIENCE_MS / 1000
+
+    def _wake(self, number: int) -> None:
+        for _ in range(min(number, len(self._claims), len(self._idle))):
+            self._taken_s = monotonic_s()
+            self._idle.pop().release()
+
+    def _next(self, gate: threading.Lock) -> Claim:
+        """Wait for a claim."""
+        while True:
+            with self._lock:
+                if self._claims:
+                    self._taken_s = monotonic_s()
+                    return self._claims.popleft()
+                self._idle.append(gate)
+            gate.acquire()
 
     def interrupt(self, key: Key) -> None:
         """Ask a run that is over its time to stop; ``interrupted`` is called once it is."""
@@ -189,8 +242,10 @@ class Runner:
 
     def _work(self, slot: Slot) -> None:
         holds_connections = False
+        gate = threading.Lock()
+        gate.acquire()
         while True:
-            claim = self._claims.get()
+            claim = self._next(gate)
             if holds_connections:  # the server may have closed them while this thread had nothing to do
                 connections.tidy()
             # In a context of its own: a language, or a tenant, that a handler sets must not be the next job's.

@@ -19,6 +19,7 @@ from importlib.metadata import PackageNotFoundError, version
 from priqueue import events
 from priqueue.clock import monotonic_s
 from priqueue.coordinator import Coordinator
+from priqueue.ears import Ears
 from priqueue.exceptions import PriqueueError
 from priqueue.executor import Outcome, Verdict
 from priqueue.heartbeat import Heartbeat
@@ -75,8 +76,9 @@ class Worker:
         self._asked_to_stop = self._forced = False
         self._stopped_at_s = 0.0
         self._claim_in_doubt = False
-        self.loop = Loop("worker", self.run_once)
-        self._pool = Pool(self.concurrency, self.processes, self._settings, self.loop.wake, max_jobs)
+        ears = Ears()
+        self.loop = Loop("worker", self.run_once, bell=ears)
+        self._pool = Pool(self.concurrency, self.processes, self._settings, ears, max_jobs)
         self._settler = Settler(coordinator, self._pool.vacate)
         self._heartbeat = Heartbeat(
             coordinator, self.id, held=self._pool.leased, register=self._register, lost=self._pool.lose

@@ -29,6 +29,7 @@ from redis.exceptions import (
 
 from priqueue import clock
 from priqueue.coordinator.keys import Keys
+from priqueue.coordinator.line import Head, Line
 from priqueue.exceptions import PriqueueError, QueueFull, QueueUnavailable
 
 _PRELUDE = (
@@ -37,8 +38,11 @@ _PRELUDE = (
     "duties",
     "checks",
     "leases",
+    "trails",
     "letters",
+    "pools",
     "picker",
+    "ready",
     "histograms",
     "answers",
     "refusals",
@@ -101,8 +105,9 @@ class Scripts:
         self._with_header = "fakeredis" not in client.connection_pool.connection_class.__module__
         #: when a call last got no answer, or one that is none
         self.troubled_at_s = -inf
-        self._sha: dict[str, str] = {}
-        self._keys_of: dict[tuple[str, ...], list[str]] = {}
+        self._line = Line(client)
+        self._shas: dict[str, str] = {}
+        self._heads: dict[tuple[str, tuple[str, ...]], Head] = {}
 
     def run(self, *calls: Call, repeat: bool = False) -> list[Any]:
         """Run the calls in their order, in one round trip, and return their answers.
@@ -149,32 +154,26 @@ class Scripts:
         return [translated(answer) if isinstance(answer, RedisError) else answer for answer in answers]
 
     def _evaluate(self, calls: Sequence[Call], repeat: bool) -> list[Any]:
-        if len(calls) == 1:
-            try:
-                return [self._client.execute_command(*self._command(calls[0], repeat))]
-            except RedisError as error:
-                return [error]
-        pipeline = self._client.pipeline(transaction=False)
-        for call in calls:
-            pipeline.execute_command(*self._command(call, repeat))
-        return list(pipeline.execute(raise_on_error=False))
+        return self._line.ask(*((self._head(call), self._words(call, repeat)) for call in calls))
 
-    def _command(self, call: Call, repeat: bool) -> list[Any]:
-        keys = self._keys_of.get(call.lanes)
-        if keys is None:
-            keys = self._keys_of[call.lanes] = [*self._keys.fixed, *self._keys.of_lanes(call.lanes)]
+    def _head(self, call: Call) -> Head:
+        head = self._heads.get((call.script, call.lanes))
+        if head is None:
+            keys = [*self._keys.fixed, *self._keys.of_lanes(call.lanes)]
+            head = Head("EVALSHA", self._sha_of(call.script), len(keys), *keys, self._keys.prefix)
+            self._heads[call.script, call.lanes] = head
+        return head
+
+    def _words(self, call: Call, repeat: bool) -> list[str | int]:
         now = self._now_ms() if self._now_ms else ""
         flag = ("1" if repeat else "0",) if call.says_repeat else ()
-        return [
-            "EVALSHA", self._sha_of(call.script), len(keys), *keys,
-            self._keys.prefix, now, self._audit, ",".join(call.lanes), *flag, *call.args,
-        ]  # fmt: skip
+        return [now, self._audit, ",".join(call.lanes), *flag, *call.args]
 
     def _sha_of(self, name: str) -> str:
-        sha = self._sha.get(name)
+        sha = self._shas.get(name)
         if sha is None:
             text = source(name, self._with_header)
-            sha = self._sha[name] = sha1(text.encode(), usedforsecurity=False).hexdigest()
+            sha = self._shas[name] = sha1(text.encode(), usedforsecurity=False).hexdigest()
         return sha
 
     def _load(self) -> None:

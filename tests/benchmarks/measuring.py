@@ -34,8 +34,8 @@ def without_measuring(queue: Queue) -> Queue:
     for name in ("claim", "ack"):
         text = source(name, True)
         assert OBSERVE in text
-        stubbed = text.replace(OBSERVE, f"{OBSERVE} do return end")
-        scripts._sha[name] = str(queue.raw.execute_command("SCRIPT LOAD", stubbed))
+        sha = str(queue.raw.execute_command("SCRIPT LOAD", text.replace(OBSERVE, f"{OBSERVE} do return end")))
+        scripts._shas[name] = sha
     return queue
 
 

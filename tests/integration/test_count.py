@@ -7,6 +7,7 @@ from redis import Redis
 
 from priqueue import QueueUnavailable
 from priqueue.coordinator import Coordinator
+from priqueue.coordinator.line import Line
 from priqueue.jobs import Job
 from tests.support.queues import START_MS, Queue
 
@@ -41,7 +42,7 @@ def test_what_is_owed_stays_owed_while_the_queue_is_away(real_queue: Queue) -> N
     broken.owe("failed_pushes", "low", at_once=True)
     broken.owe("failed_pushes", "low")
 
-    broken._scripts._client = real_queue.raw
+    broken._scripts._line = Line(real_queue.raw)
     broken.enqueue(Job(name="shop.note", payload={}, lane="high"))
 
     assert real_queue.counters() == {"enqueued:high": 1, "failed_pushes:low": 2}

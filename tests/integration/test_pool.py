@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from priqueue import crew, pool
+from priqueue.ears import Ears
 from priqueue.executor import Outcome, Verdict
 from priqueue.jobs import Claim, Job
 from priqueue.pool import Pool
@@ -78,7 +79,7 @@ class Stage:
         monkeypatch.setattr(crew, "monotonic_s", lambda: self.now_s)
         monkeypatch.setattr(crew, "Child", self._start)
 
-    def _start(self, size: int, tell: Callable[[Any, str, Any], None]) -> Played:
+    def _start(self, size: int, tell: Callable[[Any, str, Any], None], ears: Ears) -> Played:
         if self.starts_fail:
             raise BlockingIOError("no more processes")
         self.children.append(Played(size, tell))
@@ -86,7 +87,7 @@ class Stage:
 
     def pool(self, size: int, processes: int = 1, max_jobs: int | None = None) -> Pool:
         """Return a pool whose children are ready."""
-        made = Pool(size, processes, test_settings(), lambda: None, max_jobs)
+        made = Pool(size, processes, test_settings(), Ears(), max_jobs)
         made.take()
         self.let_start(made)
         return made
@@ -357,7 +358,7 @@ def test_a_child_that_cannot_be_started_holds_up_no_outcome_and_five_in_a_row_ar
 
 
 def test_a_child_that_is_not_ready_within_a_minute_is_ended_and_another_started(stage: Stage) -> None:
-    made = Pool(4, 1, test_settings(), lambda: None)
+    made = Pool(4, 1, test_settings(), Ears())
     made.take()
 
     stage.now_s += 60

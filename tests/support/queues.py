@@ -11,11 +11,11 @@ from typing import Any
 from weakref import ref
 
 from redis import Redis
-from redis.client import Pipeline
 from redis.exceptions import ConnectionError, NoScriptError
 
 from priqueue.conf import Settings
 from priqueue.coordinator import Coordinator, Inspector
+from priqueue.coordinator.line import Line
 from priqueue.jobs import Claim, Failure, Job, now
 
 START_MS = 1_800_000_000_000
@@ -239,8 +239,9 @@ class Queue:
 
     def eat_replies(self, number: int = 1) -> None:
         """Let the next calls be done on the server and their replies be lost on the way."""
-        self.coordinator.client.__class__ = _Deaf
-        self.coordinator.client.left = number
+        line = self.coordinator._scripts._line
+        line.__class__ = _Deaf
+        line.left = number
 
     def close(self) -> None:
         """Close the connections: those of a loop that refers to itself would be closed by nobody."""
@@ -248,37 +249,17 @@ class Queue:
             client.close()
 
 
-class _Deaf(Redis):
-    """A client that loses some replies of scripts."""
+class _Deaf(Line):
+    """A line that loses some replies."""
 
     left = 0
 
-    def eat(self, answer: Any) -> Any:
-        if not self.left:
-            return answer
+    def ask(self, *commands: Any) -> list[Any]:
+        answers = super().ask(*commands)
+        if not self.left or any(isinstance(each, NoScriptError) for each in answers):
+            return answers
         self.left -= 1
         raise ConnectionError("the reply was eaten")
-
-    def execute_command(self, *args: Any, **options: Any) -> Any:
-        answer = super().execute_command(*args, **options)
-        return self.eat(answer) if args[0] == "EVALSHA" else answer
-
-    def pipeline(self, *args: Any, **options: Any) -> Any:
-        made = super().pipeline(*args, **options)
-        made.__class__ = _DeafPipeline
-        made.of = self
-        return made
-
-
-class _DeafPipeline(Pipeline):
-    """A pipeline that loses the replies of its client."""
-
-    of: _Deaf
-
-    def execute(self, raise_on_error: bool = True) -> list[Any]:
-        answers = super().execute(raise_on_error)
-        is_unknown = any(isinstance(each, NoScriptError) for each in answers)
-        return answers if is_unknown else list(self.of.eat(answers))
 
 
 def close_all() -> None:

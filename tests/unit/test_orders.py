@@ -3,11 +3,10 @@
 import socket
 import threading
 from collections.abc import Iterator
-from itertools import islice
 
 import pytest
 
-from priqueue.orders import Orders, pack, read
+from priqueue.orders import Inbox, Order, Orders, pack
 from tests.support.waiting import until
 
 #: more than a socket takes at once, each
@@ -20,6 +19,14 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         yield ours, theirs
+
+
+def read(theirs: socket.socket, number: int) -> list[Order]:
+    """Return so many orders, or those before the end."""
+    inbox, arrived = Inbox(theirs), list[Order]()
+    while len(arrived) < number and (given := inbox.read()) is not None:
+        arrived += given
+    return arrived
 
 
 def catching_up() -> list[str]:
@@ -35,8 +42,7 @@ def test_what_is_held_travels_with_the_next_order_in_one_piece(ends: tuple[socke
     orders.hold("run", ("two", None))
     orders.send(("lose", ("one", "t")))
 
-    with theirs.makefile("rb") as stream:
-        assert next(read(stream)) == [("run", ("one", 1)), ("run", ("two", None)), ("lose", ("one", "t"))]
+    assert Inbox(theirs).read() == [("run", ("one", 1)), ("run", ("two", None)), ("lose", ("one", "t"))]
     assert catching_up() == []
 
 
@@ -55,14 +61,13 @@ def test_a_child_that_does_not_read_holds_nobody_up_and_misses_nothing_when_it_d
 ) -> None:
     ours, theirs = ends
     orders = Orders(ours, "orders")
-    given = [[("run", f"{number}{LARGE}")] for number in range(20)]
+    given = [("run", f"{number}{LARGE}") for number in range(20)]
 
     for each in given:
-        orders.send(*each)
+        orders.send(each)
     assert catching_up() == ["orders"]
 
-    with theirs.makefile("rb") as stream:
-        assert list(islice(read(stream), len(given))) == given
+    assert read(theirs, len(given)) == given
     until(lambda: catching_up() == [])
 
 
@@ -70,15 +75,13 @@ def test_after_it_has_caught_up_orders_are_sent_at_once_again(ends: tuple[socket
     ours, theirs = ends
     orders = Orders(ours, "orders")
     orders.send(("run", LARGE))
-    with theirs.makefile("rb") as stream:
-        arrived = read(stream)
-        assert next(arrived) == [("run", LARGE)]
-        until(lambda: catching_up() == [])
+    assert read(theirs, 1) == [("run", LARGE)]
+    until(lambda: catching_up() == [])
 
-        orders.send(("run", "small"))
+    orders.send(("run", "small"))
 
-        assert catching_up() == []
-        assert next(arrived) == [("run", "small")]
+    assert catching_up() == []
+    assert read(theirs, 1) == [("run", "small")]
 
 
 def test_orders_to_a_child_that_is_gone_raise_nothing_and_leave_no_thread(
@@ -106,12 +109,7 @@ def test_orders_of_many_threads_arrive_whole_and_each_once(ends: tuple[socket.so
     threads = [threading.Thread(target=give, args=(who,)) for who in range(4)]
     for thread in threads:
         thread.start()
-    arrived: list[tuple[str, tuple[int, int]]] = []
-    with theirs.makefile("rb") as stream:
-        for together in read(stream):
-            arrived += together
-            if len(arrived) == 1600:
-                break
+    arrived = read(theirs, 1600)
     for thread in threads:
         thread.join()
 
@@ -127,8 +125,7 @@ def test_what_is_cut_short_is_the_end(ends: tuple[socket.socket, socket.socket],
     ours.sendall(pack([("run", 1)]) + pack([("run", 2)])[:kept])
     ours.close()
 
-    with theirs.makefile("rb") as stream:
-        assert list(read(stream)) == [[("run", 1)]]
+    assert read(theirs, 2) == [("run", 1)]
 
 
 def test_text_that_has_no_utf_8_gets_through(ends: tuple[socket.socket, socket.socket]) -> None:
@@ -136,5 +133,17 @@ def test_text_that_has_no_utf_8_gets_through(ends: tuple[socket.socket, socket.s
 
     Orders(ours, "orders").send(("run", "half \ud800"))
 
-    with theirs.makefile("rb") as stream:
-        assert next(read(stream)) == [("run", "half \ud800")]
+    assert read(theirs, 1) == [("run", "half \ud800")]
+
+
+def test_orders_that_do_not_come_are_waited_for_no_longer_than_the_patience(
+    ends: tuple[socket.socket, socket.socket],
+) -> None:
+    ours, theirs = ends
+    inbox = Inbox(theirs)
+    ours.sendall(pack([("run", 1)])[:3])
+
+    given = [inbox.read(1), inbox.read(0)]
+    ours.sendall(pack([("run", 1)])[3:] + pack([("run", 2)]))
+
+    assert (given, inbox.read(10_000)) == ([[], []], [("run", 1), ("run", 2)])

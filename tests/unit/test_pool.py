@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from priqueue import crew, pool
+from priqueue.ears import Ears
 from priqueue.executor import Outcome, Verdict
 from priqueue.jobs import Claim, Job
 from priqueue.pool import Pool
@@ -19,7 +20,7 @@ SIZE = 4
 class Child:
     """A process that only notes what it is told."""
 
-    def __init__(self, threads: int, tell: Any) -> None:
+    def __init__(self, threads: int, tell: Any, ears: Ears) -> None:
         self.runs: dict[Any, Claim] = {}
         self.ready = False
         self.taken = 0
@@ -58,7 +59,7 @@ def time(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 def slots(monkeypatch: pytest.MonkeyPatch, time: SimpleNamespace) -> Iterator[Pool]:
     """A pool of four slots in one child, which is ready."""
     monkeypatch.setattr(crew, "Child", Child)
-    made = Pool(SIZE, 1, test_settings(), lambda: None)
+    made = Pool(SIZE, 1, test_settings(), Ears())
     made.take()
     ready(made)
     return made

@@ -1,7 +1,7 @@
 -- ack: in flight -> gone. Many leases; one that is lost does not hold up the others.
 -- ARGV[5] 1 for a repeat   ARGV[6..] per lease: id, token, ms it ran ('' for unknown)
 -- Output: per lease 1 done | 0 done already (a repeat, and the job is gone) | -1 the lease is lost, nothing changed
-local ids, answer, done, by_worker = {}, {}, {}, {}
+local ids, answer, done, by_worker, trails = {}, {}, {}, {}, {}
 for at = 6, #ARGV, 3 do ids[#ids + 1] = ARGV[at] end
 local records = on_many('HMGET', inflight, ids)
 local envelopes = audited == 'all' and on_many('HMGET', jobs, ids)
@@ -11,9 +11,9 @@ for number, id in ipairs(ids) do
     if envelopes then
       emit('ack', 'worker:' .. lease.worker, id, lease.lane, {head = head_of(envelopes[number]), outcome = 'done'})
     end
-    done[id], by_worker[lease.worker] = true, by_worker[lease.worker] or {}
-    table.insert(by_worker[lease.worker], id)
-    call('UNLINK', prefix .. 'trail:' .. id)
+    done[id] = true
+    add_to(by_worker, lease.worker, id)
+    trails[#trails + 1] = prefix .. 'trail:' .. id
     count('acked', lease.lane)
     observe('run', lease.lane, tonumber(ARGV[at + 2]))
     answer[#answer + 1] = 1
@@ -21,6 +21,7 @@ for number, id in ipairs(ids) do
     answer[#answer + 1] = ARGV[5] == '1' and (done[id] or call('HEXISTS', jobs, id) == 0) and 0 or -1
   end
 end
+for at = 1, #trails, 1000 do call('UNLINK', unpack(trails, at, math.min(at + 999, #trails))) end
 for worker, its in pairs(by_worker) do
   end_leases(its, worker)
   on_many('HDEL', jobs, its)

@@ -9,10 +9,11 @@ if not lease or lease.token ~= ARGV[7] then
 end
 check_letters()
 call('LLEN', keys_of(lease.lane).list)
-local head = head_of(call('HGET', jobs, id))
+lease.head, lease.crashes = head_of(call('HGET', jobs, id)), lease.crashes + tonumber(ARGV[8])
 for _ = 1, tonumber(ARGV[8]) do write_trail(lease, '0', ARGV[10]) end
-local outcome = after_crash(lease, head, lease.crashes + tonumber(ARGV[8]), tonumber(ARGV[9]), ' s')
-emit('crash', 'worker:' .. lease.worker, id, lease.lane, {head = head, outcome = outcome, reason = ARGV[11]})
+after_crashes({lease}, tonumber(ARGV[9]), ' s')
+emit('crash', 'worker:' .. lease.worker, id, lease.lane,
+  {head = lease.head, outcome = lease.outcome, reason = ARGV[11]})
 count('crashed', lease.lane, tonumber(ARGV[8]))
 write_counts()
 return 1

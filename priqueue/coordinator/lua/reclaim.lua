@@ -15,29 +15,36 @@ call('SET', sweep, text(now) .. ' ' .. text(hold))
 saw('sweeper')
 if now < hold then return {0, 0, hold - now} end
 check_letters()
-local reclaimed, buried = 0, 0
-for _, id in ipairs(call('ZRANGEBYSCORE', deadlines, '-inf', text(now), 'LIMIT', 0, limit)) do
-  local lease, envelope = lease_of(id), call('HGET', jobs, id)
-  if not lease or not envelope then -- an index without its lease, a lease without its job: nothing to give back
+local ids = call('ZRANGEBYSCORE', deadlines, '-inf', text(now), 'LIMIT', 0, limit)
+local records, envelopes = on_many('HMGET', inflight, ids), on_many('HMGET', jobs, ids)
+local lapsed, held_up, is_list, buried = {}, {}, {}, 0
+for at, id in ipairs(ids) do
+  local lease = lease_in(records[at], id)
+  local lane = lease and lease.lane or ''
+  if is_list[lane] == nil then is_list[lane] = type(redis.pcall('LLEN', keys_of(lane).list)) == 'number' end
+  if not lease or not envelopes[at] then -- an index without its lease, a lease without its job: nothing to give back
     if lease then end_lease(lease) end
     call('ZREM', deadlines, id)
-    count('ghosts', lease and lease.lane or '')
+    count('ghosts', lane)
   elseif lease.deadline > now then
     call('ZADD', deadlines, text(lease.deadline), id)
-  elseif type(redis.pcall('LLEN', keys_of(lease.lane).list)) ~= 'number' then -- a foreign value: once more in a lease,
-    write_lease(lease, now + lease_ms) -- so that a batch full of these does not hold up the other lanes
-    count('foreign', lease.lane)
+  elseif not is_list[lane] then
+    held_up[#held_up + 1] = lease
+    count('foreign', lane)
   else
-    local head = head_of(envelope)
-    write_trail(lease, '-', string.format('{"error":"WorkerLost","crash":true,"attempt":%d,"worker":"%s","message":'
-      .. '"the worker was lost: no beat for %d ms","traceback":""}', lease.attempt, lease.worker, lease_ms))
-    local outcome = after_crash(lease, head, lease.crashes + 1, max_crashes, '')
-    buried = buried + (outcome == 'dead' and 1 or 0)
-    emit('reclaim', ARGV[8], id, lease.lane,
-      {head = head, outcome = outcome, reason = 'worker lost: ' .. lease.worker})
-    count('reclaimed', lease.lane)
-    reclaimed = reclaimed + 1
+    lease.head, lease.crashes = head_of(envelopes[at]), lease.crashes + 1
+    lapsed[#lapsed + 1] = lease
   end
 end
+write_leases(held_up, now + lease_ms) -- once more, so that a batch full of these does not hold up the other lanes
+after_crashes(lapsed, max_crashes, '')
+for _, lease in ipairs(lapsed) do
+  write_trail(lease, '-', string.format('{"error":"WorkerLost","crash":true,"attempt":%d,"worker":"%s","message":'
+    .. '"the worker was lost: no beat for %d ms","traceback":""}', lease.attempt, lease.worker, lease_ms))
+  emit('reclaim', ARGV[8], lease.id, lease.lane,
+    {head = lease.head, outcome = lease.outcome, reason = 'worker lost: ' .. lease.worker})
+  count('reclaimed', lease.lane)
+  buried = buried + (lease.outcome == 'dead' and 1 or 0)
+end
 write_counts()
-return {reclaimed, buried, 0}
+return {#lapsed, buried, 0}

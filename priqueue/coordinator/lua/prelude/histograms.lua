@@ -1,6 +1,6 @@
 -- histograms: how long jobs waited and ran, counted by range, for those who watch.
 -- "wait_le_100:high" counts what took 100 ms at most and more than the bound below; "wait_ms:high" is the sum of all.
--- Output: none; observe and take_since
+-- Output: none; observe and observe_since
 local bounds = {5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000, 300000, 900000, 3600000} -- as histograms.py
 local function observe(what, lane, ms) -- nil is what nobody measured
   if not ms then return end
@@ -14,10 +14,8 @@ local function born_of(id) -- the time in a UUIDv7, by the clock of who enqueued
   local high, low = string.match(id, '^(%x%x%x%x%x%x%x%x)%-(%x%x%x%x)%-7')
   return high and tonumber(high, 16) * 65536 + tonumber(low, 16)
 end
-local function take_since(id, lane) -- what is claimed has waited since it was ready, and is late since it was due
-  local known = call('HGET', since, id)
-  if known then call('HDEL', since, id) end
-  local ready, due = string.match(known or '', '^(%d+) ?(%d*)$')
+local function observe_since(id, record, lane) -- a claimed job waited since it was ready, and is late since it was due
+  local ready, due = string.match(record or '', '^(%d+) ?(%d*)$')
   local ready_ms, due_ms = tonumber(ready) or born_of(id), tonumber(due or '')
   observe('wait', lane, ready_ms and math.max(0, now - ready_ms))
   observe('lateness', lane, due_ms and math.max(0, now - due_ms))

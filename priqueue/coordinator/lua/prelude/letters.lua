@@ -10,17 +10,27 @@ local function write_letter(lease, head, reason) -- the number of causes is boun
   call('HINCRBY', causes, cause, 1)
   count('buried', lease.lane)
 end
-local function after_crash(lease, head, crashes, max_crashes, mark) -- "ready", at the head of its lane, or "dead"
-  call('HSET', attempts, lease.id, text(lease.attempt - 1) .. ' ' .. text(crashes) .. mark)
-  end_lease(lease)
-  if crashes >= max_crashes then
-    write_letter(lease, head, 'WorkerLost')
-    return 'dead'
+local function after_crashes(leases, max_crashes, mark) -- all end; each outcome is "ready", at the head of its lane, or "dead"
+  local tries, times, of_worker, of_lane = {}, {}, {}, {}
+  for _, lease in ipairs(leases) do
+    lease.outcome = lease.crashes < max_crashes and 'ready' or 'dead'
+    tries[#tries + 1], tries[#tries + 2] = lease.id, lease.attempt - 1 .. ' ' .. lease.crashes .. mark
+    add_to(of_worker, lease.worker, lease.id)
+    if lease.outcome == 'ready' then
+      add_to(of_lane, lease.lane, lease.id)
+      times[#times + 1], times[#times + 2] = lease.id, text(now)
+    end
   end
-  call('LPUSH', keys_of(lease.lane).list, lease.id)
-  call('HSET', since, lease.id, text(now))
-  wake_lane(lease.lane)
-  return 'ready'
+  on_many('HSET', attempts, tries)
+  for worker, ids in pairs(of_worker) do end_leases(ids, worker) end
+  for lane, ids in pairs(of_lane) do
+    on_many('LPUSH', keys_of(lane).list, ids)
+    wake_lane(lane)
+  end
+  on_many('HSET', since, times)
+  for _, lease in ipairs(leases) do
+    if lease.outcome == 'dead' then write_letter(lease, lease.head, 'WorkerLost') end
+  end
 end
 local function letter_of(id) -- nil where there is none, or a foreign value
   local ok, letter = pcall(cjson.decode, call('HGET', letters, id) or '')
