@@ -5,6 +5,7 @@ every script can tell what it did before (see the head of each), so that a lost 
 """
 
 import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -49,6 +50,8 @@ _PRELUDE = (
     "limits",
     "runs",
 )
+_ALWAYS = ("basics", "checks")
+_FUNCTION = re.compile(r"^local function (\w+)", re.MULTILINE)
 #: what takes jobs in is refused at the server's memory limit; all else runs there, so that the queue drains
 _TAKES_IN = ("admit", "enqueue", "replace")
 # A server that is busy, loading, without its master, without replicas or with a full disk, or whose scripts are being
@@ -75,15 +78,22 @@ class Call:
 
 @cache
 def source(name: str, with_header: bool) -> str:
-    """Return the whole text of a script as the server gets it.
+    """Return the whole text of a script as the server gets it: with those parts of the prelude that it uses.
 
     The header line tells the server that it may run at the memory limit; fakeredis cannot read one.
     """
-    folder = resources.files("priqueue.coordinator") / "lua"
-    parts = [*(folder / "prelude" / f"{part}.lua" for part in _PRELUDE), folder / f"{name}.lua"]
+    text = _text(f"{name}.lua")
+    for part in reversed(_PRELUDE):
+        before = _text(f"prelude/{part}.lua")
+        # Every part is run at each call, and none of them is free.
+        if part in _ALWAYS or any(re.search(rf"\b{made}\b", text) for made in _FUNCTION.findall(before)):
+            text = before + text
     flags = "" if name in _TAKES_IN else " flags=allow-oom"
-    header = f"#!lua{flags}\n" if with_header else ""
-    return header + "".join(part.read_text(encoding="utf-8") for part in parts)
+    return f"#!lua{flags}\n{text}" if with_header else text
+
+
+def _text(file: str) -> str:
+    return (resources.files("priqueue.coordinator") / "lua" / file).read_text(encoding="utf-8")
 
 
 @cache

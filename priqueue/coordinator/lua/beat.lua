@@ -14,7 +14,7 @@ for at = 7, #ARGV, 2 do
     answer[#answer + 1] = ARGV[at]
   end
 end
-call('HSET', heartbeats, ARGV[5], text(now))
+call('HSET', heartbeats, ARGV[5], now_text)
 if is_late then count('late_beats', '') end
 write_counts()
 return answer

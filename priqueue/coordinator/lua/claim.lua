@@ -46,6 +46,6 @@ if #picks > 0 then
   call('HINCRBY', slots, worker, #ids)
   call('HSET', claims, worker, claim_id .. ' ' .. table.concat(ids, ' '))
 end
-call('HSET', heartbeats, worker, text(now))
+call('HSET', heartbeats, worker, now_text)
 write_counts()
 return answer

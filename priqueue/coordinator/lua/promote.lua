@@ -5,7 +5,7 @@ local limit = math.min(tonumber(ARGV[5]), 1000)
 local left = limit
 for _, name in ipairs(order) do
   local lane, due = lanes[name], {}
-  if left > 0 then due = redis.pcall('ZRANGEBYSCORE', lane.delayed, '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, left) end
+  if left > 0 then due = redis.pcall('ZRANGEBYSCORE', lane.delayed, '-inf', now_text, 'WITHSCORES', 'LIMIT', 0, left) end
   if due.err or type(redis.pcall('LLEN', lane.list)) ~= 'number' then
     count('foreign', name)
   elseif #due > 0 then
@@ -13,7 +13,7 @@ for _, name in ipairs(order) do
       local id = due[at]
       call('ZREM', lane.delayed, id)
       call('RPUSH', lane.list, id)
-      call('HSET', since, id, text(now) .. ' ' .. text(tonumber(due[at + 1])))
+      call('HSET', since, id, now_text .. ' ' .. text(tonumber(due[at + 1])))
       if audited == 'all' then
         emit('promote', ARGV[6], id, name, {head = head_of(call('HGET', jobs, id)), outcome = 'ready'})
       end

@@ -11,11 +11,11 @@ for _, id in ipairs(call('ZRANGEBYSCORE', deadlines, '(' .. text(now + lease_ms)
   local lease = lease_of(id)
   if lease then write_lease(lease, now + lease_ms) else call('ZREM', deadlines, id) end
 end
-call('SET', sweep, text(now) .. ' ' .. text(hold))
+call('SET', sweep, now_text .. ' ' .. text(hold))
 saw('sweeper')
 if now < hold then return {0, 0, hold - now} end
 check_letters()
-local ids = call('ZRANGEBYSCORE', deadlines, '-inf', text(now), 'LIMIT', 0, limit)
+local ids = call('ZRANGEBYSCORE', deadlines, '-inf', now_text, 'LIMIT', 0, limit)
 local records, envelopes = on_many('HMGET', inflight, ids), on_many('HMGET', jobs, ids)
 local lapsed, held_up, is_list, buried = {}, {}, {}, 0
 for at, id in ipairs(ids) do

@@ -6,6 +6,6 @@ if before then return before end
 local record = cjson.decode(ARGV[7])
 record.since_ms = now
 call('HSET', workers, ARGV[6], cjson.encode(record))
-call('HSET', heartbeats, ARGV[6], text(now))
+call('HSET', heartbeats, ARGV[6], now_text)
 emit('register', 'worker:' .. ARGV[6], '', '', {input = ARGV[7]})
 return keep_answer(ARGV[5], 1)

@@ -14,7 +14,7 @@ for at = #ARGV - 1, 8, -2 do -- from the last to the first, so that the head of 
       push_token(wake_ticker)
     else
       call('LPUSH', lane.list, id)
-      call('HSET', since, id, text(now))
+      call('HSET', since, id, now_text)
       wake_lane(lease.lane)
     end
     if audited == 'all' then

@@ -14,7 +14,7 @@ for at = 12, #ARGV do
   if letter and envelope and not letter.replaced_by and (not until_ms or letter.buried_at_ms <= until_ms)
     and type(redis.pcall('LLEN', keys_of(letter.lane).list)) == 'number' then
     call('RPUSH', keys_of(letter.lane).list, id)
-    call('HSET', since, id, text(now))
+    call('HSET', since, id, now_text)
     remove_letter(id, letter)
     wake_lane(letter.lane)
     emit('requeue', ARGV[6], id, letter.lane, {head = head_of(envelope), outcome = 'ready', reason = ARGV[7]})

@@ -10,11 +10,11 @@ local may = {new = {going = #ARGV > 8}, going = {stopped = true, done = true}, s
 if not may[was][state] then return 0 end
 if was == 'new' then
   for at = 9, #ARGV, 2 do call('HSET', key, ARGV[at], ARGV[at + 1]) end
-  call('HSET', key, 'begun_ms', text(now))
+  call('HSET', key, 'begun_ms', now_text)
 end
 call('HSET', key, 'state', state)
 call('HSET', key, 'steered_by', ARGV[8])
-call('HSET', key, 'steered_ms', text(now))
+call('HSET', key, 'steered_ms', now_text)
 call('EXPIRE', key, 604800)
 local run = call('HMGET', key, 'action', 'input', 'reason', 'done', 'number')
 local came = string.format('%s: %sd %s of %s', state, run[1], run[4], run[5])

@@ -1,4 +1,5 @@
--- basics: what every script stands on; put in front of each of them, with leases.lua, when they are loaded.
+-- basics: what every script stands on. It is put in front of each, as are checks.lua and those parts whose functions a
+-- script uses, when it is loaded.
 -- KEYS[1..25]  the fixed keys of keys.py, in its order; then lane, delayed and wake of each lane in ARGV[4]
 -- ARGV[1] prefix of all keys   ARGV[2] now in ms ('' for the server's clock)   ARGV[3] audit: all, callers, off
 -- ARGV[4] lanes, comma-separated, in priority order; the script's own arguments follow
@@ -13,6 +14,7 @@ if not now then
   now_us = time[1] * 1000000 + time[2]
 end
 local function text(number) return string.format('%.0f', number) end
+local now_text = text(now)
 -- Rounded up: a wait that began in the middle of a millisecond must not end early. No wait is over at once.
 local function due_after(wait_ms) return wait_ms == 0 and now or now_up + wait_ms end
 local order, lanes = {}, {}

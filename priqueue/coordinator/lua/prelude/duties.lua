@@ -1,5 +1,5 @@
 -- duties: who has had a turn, and when: pages and metrics tell by it who is alive.
 -- Output: none; saw. It never fails: no figure is worth half a transition
 local function saw(duty)
-  redis.pcall('HSET', seen, duty, text(now))
+  redis.pcall('HSET', seen, duty, now_text)
 end

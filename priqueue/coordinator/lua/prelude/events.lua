@@ -17,5 +17,5 @@ local function emit(action, caller, id, lane, event)
   local head = event.head or {}
   call('XADD', audit, '*', 'action', action, 'caller', caller, 'job', id, 'handler', head.handler or '', 'lane', lane,
     'input', event.input or '', 'outcome', event.outcome or '', 'reason', event.reason or '',
-    'correlation_id', head.correlation or '', 'at', text(now))
+    'correlation_id', head.correlation or '', 'at', now_text)
 end

@@ -6,7 +6,7 @@ local function write_letter(lease, head, reason) -- the number of causes is boun
   call('LPUSH', dead, lease.id)
   call('HSET', letters, lease.id, cjson.encode({lane = lease.lane, cause = cause, handler = head.handler,
     caller = head.caller, buried_at_ms = now}))
-  redis.pcall('ZADD', prefix .. 'cause:' .. cause, text(now), lease.id)
+  redis.pcall('ZADD', prefix .. 'cause:' .. cause, now_text, lease.id)
   call('HINCRBY', causes, cause, 1)
   count('buried', lease.lane)
 end
@@ -18,7 +18,7 @@ local function after_crashes(leases, max_crashes, mark) -- all end; each outcome
     add_to(of_worker, lease.worker, lease.id)
     if lease.outcome == 'ready' then
       add_to(of_lane, lease.lane, lease.id)
-      times[#times + 1], times[#times + 2] = lease.id, text(now)
+      times[#times + 1], times[#times + 2] = lease.id, now_text
     end
   end
   on_many('HSET', attempts, tries)

@@ -26,6 +26,6 @@ local function note_refusal(caller, number) -- beyond a thousand callers a minut
     tell_refusals(caller)
     since_ms = nil
   end
-  if not since_ms then call('ZADD', refusals, text(now), caller) end
+  if not since_ms then call('ZADD', refusals, now_text, caller) end
   call('HINCRBY', refused, caller, number)
 end

@@ -8,7 +8,7 @@ local function write_trail(lease, digest, record, short) -- pcall: one job's tra
   local newest = short and redis.pcall('LINDEX', trail, -1)
   local before = string.match(type(newest) == 'string' and newest or '', '^%S+ (%S+)')
   if before == digest then record = short end -- the same traceback again is said, not repeated
-  local length = redis.pcall('RPUSH', trail, table.concat({lease.token, digest, text(now), record}, ' '))
+  local length = redis.pcall('RPUSH', trail, table.concat({lease.token, digest, now_text, record}, ' '))
   if type(length) == 'number' and length > 25 then call('LTRIM', trail, -25, -1) end
 end
 local function write_attempts(lease, failures, crashes)
