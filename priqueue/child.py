@@ -119,11 +119,8 @@ def main(descriptor: int, parent: int, threads: int) -> None:
 
 def _obey(inbox: orders.Inbox, runner: Runner) -> None:
     while (given := inbox.read(PATIENCE_MS if runner.waiting else None)) is not None:
-        if given:
-            _heed(runner, given)
-            runner.go()
-        else:
-            runner.relieve()
+        _heed(runner, given)
+        runner.go()
 
 
 def _heed(runner: Runner, messages: Iterable[tuple[str, Any]]) -> None:

@@ -52,8 +52,11 @@ class Crew:
 
     def roomiest(self) -> Place | None:
         """Return who has the most room; None when nobody has any."""
-        best = max(self.members, key=self._room_of, default=None)
-        return best if best is not None and self._room_of(best) else None
+        best, most = None, 0
+        for place in self.members:
+            if (room := self._room_of(place)) > most:
+                best, most = place, room
+        return best
 
     def empty(self) -> Place | None:
         """Return somebody who is ready and has nothing to do."""

@@ -35,7 +35,7 @@ class Verdict(StrEnum):
     CRASH = "crash"  # the process that ran it, and it alone, died
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # not frozen: see Claim
 class Outcome:
     """What a run came to, and how its lease is to be settled."""
 

@@ -26,6 +26,7 @@ Key = tuple[str, str]
 
 #: how long a claim may wait for a thread that is at work already
 PATIENCE_MS = 1
+_QUICK_S = 0.0001
 
 
 def key_of(claim: Claim) -> Key:
@@ -146,9 +147,9 @@ class Coroutines:
 class Runner:
     """Runs claims, at most as many at a time as it has threads, and tells when each is finished.
 
-    Threads that take turns with the interpreter lock cost more than most runs do. So a thread that is at work takes the
-    next claim as well, and others are woken only for what has to wait: whoever submits calls ``go``, and ``relieve``
-    every ``PATIENCE_MS`` for as long as something is ``waiting``; or ``spread``, and nothing waits.
+    Threads that take turns with the interpreter lock cost more than the shortest runs do. So while runs are usually
+    shorter than ``_QUICK_S``, one thread takes them one after the other, until one keeps it for ``PATIENCE_MS``: whoever
+    submits calls ``go``, and calls it again that much later if something is ``waiting`` still.
     """
 
     def __init__(
@@ -165,6 +166,7 @@ class Runner:
         self._idle: list[threading.Lock] = []  # one for each idle thread, which waits for its release
         self._size = size
         self._taken_s = 0.0  # when a thread last took a claim, or was woken for one
+        self._usual_s = 1.0  # how long a run takes, as the last dozens did
         self._slots = [Slot(settings) for _ in range(size)]
         self._coroutines = Coroutines(settings, self._finish, interrupted)
         self._lost: set[Key] = set()
@@ -187,25 +189,18 @@ class Runner:
         return bool(self._claims)
 
     def go(self) -> None:
-        """Run what was submitted, by a thread that is at work already, unless none gets on with it."""
+        """Run what waits: each claim in a thread of its own, or quick ones by the thread that is at them."""
         with self._lock:
-            if len(self._idle) == self._size:
-                self._wake(1)
-            elif self._is_stuck():
+            is_stuck = monotonic_s() - self._taken_s >= PATIENCE_MS / 1000
+            if self._usual_s >= _QUICK_S or (is_stuck and len(self._idle) < self._size):
                 self._wake(len(self._claims))
-
-    def relieve(self) -> None:
-        """Wake one more thread for what waits; one for each claim when no thread gets on with them."""
-        with self._lock:
-            self._wake(len(self._claims) if self._is_stuck() else 1)
+            elif is_stuck:
+                self._wake(1)
 
     def spread(self) -> None:
-        """Run all that waits, each in a thread of its own."""
+        """Run what waits, each claim in a thread of its own."""
         with self._lock:
             self._wake(len(self._claims))
-
-    def _is_stuck(self) -> bool:
-        return monotonic_s() - self._taken_s >= PATIENCE_MS / 1000
 
     def _wake(self, number: int) -> None:
         for _ in range(min(number, len(self._claims), len(self._idle))):
@@ -251,6 +246,7 @@ class Runner:
             # In a context of its own: a language, or a tenant, that a handler sets must not be the next job's.
             outcome = contextvars.copy_context().run(slot.run, claim, self._asker(claim))
             holds_connections = connections.tidy()
+            self._usual_s += (outcome.run_s - self._usual_s) / 16
             self._finish(outcome)
 
     def _finish(self, outcome: Outcome) -> None:

@@ -5,7 +5,6 @@ sent again, as a repeat, before anything else: it may have been done, and is to 
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 
 from priqueue import events
 from priqueue.coordinator import Coordinator
@@ -95,7 +94,8 @@ class Settler:
 
 
 def _timed(outcome: Outcome) -> Claim:
-    return replace(outcome.claim, run_ms=round(outcome.run_s * 1000))
+    outcome.claim.run_ms = round(outcome.run_s * 1000)
+    return outcome.claim
 
 
 def _tell(outcome: Outcome) -> None:

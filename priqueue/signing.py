@@ -36,9 +36,11 @@ def verify(keys: Sequence[bytes], job_id: str, stored: str) -> str:
     # As bytes: compare_digest refuses text beyond ASCII, and a forger may send just that.
     signature = _raw(stored[:_LENGTH])
     # A newline in the id could move the start of the envelope into it.
-    if not signed or "\n" in job_id or not any(hmac.compare_digest(_mac(key, job_id, body), signature) for key in keys):
-        raise BadSignature
-    return body
+    if signed and "\n" not in job_id:
+        for key in keys:
+            if hmac.compare_digest(_mac(key, job_id, body), signature):
+                return body
+    raise BadSignature
 
 
 def _mac(key: bytes, job_id: str, body: str) -> bytes:
