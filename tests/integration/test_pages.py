@@ -239,7 +239,7 @@ def test_the_document_holds_the_parts_of_the_page_and_only_new_points(queue: Que
 
 def test_an_unchanged_document_is_not_sent_again(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     # The server's memory is everybody's: another test may have it grow between two looks.
-    monkeypatch.setattr("priqueue.coordinator.inspection.Inspector._memory", lambda _: (1024, 0))
+    monkeypatch.setattr("priqueue.coordinator.inspection.memory_of", lambda _: (1024, 0))
     client = visitor("view_queue")
     first = client.get(f"{OWN}data/")
 

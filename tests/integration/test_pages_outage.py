@@ -35,7 +35,7 @@ def deaf(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Let every read of the overview fail from now on; the list grows with each try."""
     tries: list[str] = []
 
-    def fail(*_: Any) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         tries.append("tried")
         raise QueueUnavailable("the queue did not answer: TimeoutError")
 
