@@ -13,7 +13,10 @@ from priqueue.health import Finding
 from priqueue.jobs import now
 
 register = template.Library()
-for _word in (words.count, words.duration, words.percent, words.rate, words.size, words.short_id, words.short_error):
+for _word in (
+    words.count, words.duration, words.percent, words.rate, words.size, words.short_id, words.short_error,
+    words.worker_name,
+):  # fmt: skip
     register.filter(_word.__name__, _word)
 
 
@@ -52,13 +55,6 @@ def finding_text(context: dict[str, Any], finding: Finding) -> str:
 def hundred(part: float) -> str:
     """Return a part of 1 as a length of a hundred."""
     return f"{min(max(part, 0), 1) * 100:.1f}"
-
-
-@register.filter
-def worker_name(worker_id: str) -> str:
-    """Return a worker's id without its random end: ``web1:311``."""
-    name, _, end = worker_id.rpartition(":")
-    return name or end
 
 
 @register.filter

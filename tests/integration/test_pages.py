@@ -232,7 +232,7 @@ def test_the_document_holds_the_parts_of_the_page_and_only_new_points(queue: Que
     first = client.get(f"{OWN}data/").json()
     then = client.get(f"{OWN}data/?since={first['points'][-2]['t'] * 1000}").json()
 
-    assert set(first["parts"]) == {"status", "figures", "lanes", "dead", "workers", "services"}
+    assert set(first["parts"]) == {"status", "figures", "lanes", "dead", "workers", "services", "marks"}
     assert first["parts"]["lanes"].strip() in client.get(OWN).content.decode()
     assert (len(first["points"]), then["points"]) == (120, first["points"][-1:])
 
