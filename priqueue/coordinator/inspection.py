@@ -6,6 +6,7 @@ Everything of one answer is read in one transaction, so that a job that moves me
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain, repeat
 from typing import Any
 
 from redis import Redis
@@ -179,12 +180,8 @@ class Inspector:
 
     def _follow(self, *plans: Plan[Any]) -> list[Any]:
         """Carry out plans together. What they ask first is answered as of one moment, the rest is of one later."""
-        is_first = [True]
-
-        def ask(commands: Sequence[Command]) -> list[Any]:
-            return self._read(*commands, transaction=is_first.pop() if is_first else False)
-
-        return follow(plans, ask)
+        together = chain([True], repeat(False))
+        return follow(plans, lambda commands: self._read(*commands, transaction=next(together)))
 
     def _read(self, *commands: Command, transaction: bool = True) -> list[Any]:
         pipeline = self._client.pipeline(transaction=transaction)

@@ -59,9 +59,13 @@ class Log:
         with self._lock:
             if monotonic_s() < self._again_at_s or (self._thread and self._thread.is_alive()):
                 return None
-            self._thread = Thread(target=self._read, name="priqueue-marks", daemon=True)
-            self._thread.start()
-            return self._thread
+            begun = Thread(target=self._read, name="priqueue-marks", daemon=True)
+            try:
+                begun.start()
+            except RuntimeError:  # a process that has no room for a thread has room for its pages
+                return None
+            self._thread = begun
+            return begun
 
     def _read(self) -> None:
         try:
@@ -70,6 +74,7 @@ class Log:
             self._found = self._found[0], f"the audit log does not answer ({type(error).__name__})"
         except Exception:
             _log.exception("the marks of the charts could not be read")
+            self._found = self._found[0], "the audit log could not be read"
         finally:
             self._again_at_s = monotonic_s() + _REST_S
             connections.close_all()  # those of this thread

@@ -1,6 +1,5 @@
 """Lanes are paused and resumed, jobs cancelled, workers drained: after a question, and once."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -11,17 +10,11 @@ from priqueue import wiring
 from priqueue.jobs import now
 from priqueue.views import reading
 from tests.support.queues import Queue
-from tests.support.visiting import ADMIN, EVERYTHING, OWN, pages_of, sent, text, token, visitor
+from tests.support.visiting import ADMIN, EVERYTHING, OWN, sent, shown_queue, text, token, visitor
 
 pytestmark = pytest.mark.django_db
+queue = shown_queue
 MOUNTS = (ADMIN, OWN)
-
-
-@pytest.fixture
-def queue(real_queue: Queue) -> Iterator[Queue]:
-    """A queue on a real server, shown by the pages of both mounts."""
-    with pages_of(real_queue):
-        yield real_queue
 
 
 # ── lanes ──

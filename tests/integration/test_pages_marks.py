@@ -1,7 +1,6 @@
 """What happened to lanes and workers is marked in the charts and told beside them; no page waits for the log of it."""
 
 import re
-from collections.abc import Iterator
 from threading import Event
 from typing import Any
 
@@ -14,11 +13,12 @@ from priqueue.clock import monotonic_s
 from priqueue.coordinator import DENIED, INTENDED, Note
 from priqueue.exceptions import QueueUnavailable
 from priqueue.views import marking
-from tests.support.auditing import auditor
+from tests.support.auditing import store
 from tests.support.queues import START_MS, Queue
-from tests.support.visiting import ADMIN, OWN, pages_of, text, visitor
+from tests.support.visiting import ADMIN, OWN, pages_of, stored_queue, text, visitor
 
 pytestmark = pytest.mark.django_db
+queue = stored_queue
 BOTH = pytest.mark.parametrize("mount", [ADMIN, OWN])
 
 
@@ -30,21 +30,8 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def queue(real_queue: Queue, audit_database: str) -> Iterator[Queue]:
-    """A queue on a real server, shown by the pages of both mounts, whose audit events are stored."""
-    with pages_of(real_queue):
-        yield real_queue
-
-
-@pytest.fixture
 def person(queue: Queue) -> Client:
     return visitor("view_queue")
-
-
-def store(queue: Queue) -> None:
-    """Let the audit events so far be stored."""
-    while auditor(queue).run_once() == 0:
-        pass
 
 
 def marks(page: Any) -> list[tuple[int, str, str]]:
@@ -194,6 +181,34 @@ def test_no_page_waits_for_a_log_that_hangs_and_only_one_asks_it(
     assert took_s < 5
     assert [marks(page) for page in pages] == [[(0, "start", "web1:311 started")]] * 3
     assert "the audit log is still being read" in text(pages[0])
+
+
+def test_a_process_that_can_start_no_thread_shows_its_pages(
+    queue: Queue, person: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    queue.register("web1:311:abc")
+    monkeypatch.setattr(marking.Thread, "start", fail)
+
+    page = person.get(OWN)
+
+    assert (page.status_code, marks(page)) == (200, [(0, "start", "web1:311 started")])
+
+
+def test_a_fault_in_reading_the_log_is_logged_and_costs_the_other_marks_nothing(
+    queue: Queue, person: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue.register("web1:311:abc")
+    monkeypatch.setattr(marking.privacy, "hide", lambda _: 1 / 0)
+    store(queue)
+
+    page = person.get(OWN)
+
+    assert (page.status_code, marks(page)) == (200, [(0, "start", "web1:311 started")])
+    assert "Some may be missing: the audit log could not be read." in text(page)
+    assert "the marks of the charts could not be read" in caplog.text
 
 
 def test_while_redis_does_not_answer_nothing_is_marked(

@@ -1,6 +1,5 @@
 """On every page a user has a name beside the caller, for one query at most, and a page goes on without names."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,20 +10,14 @@ from django.test.utils import CaptureQueriesContext
 
 from priqueue.models import AuditEvent
 from priqueue.views import people
-from tests.support.auditing import auditor
+from tests.support.auditing import store
 from tests.support.queues import HANDLER, Queue
 from tests.support.reviewing import LIST
-from tests.support.visiting import ADMIN, EVERYTHING, OWN, pages_of, text, visitor
+from tests.support.visiting import ADMIN, EVERYTHING, OWN, stored_queue, text, visitor
 
 pytestmark = pytest.mark.django_db
+queue = stored_queue
 BOTH = pytest.mark.parametrize("mount", [ADMIN, OWN])
-
-
-@pytest.fixture
-def queue(real_queue: Queue, audit_database: str) -> Iterator[Queue]:
-    """A queue on a real server, shown by the pages of both mounts, whose audit events are stored."""
-    with pages_of(real_queue):
-        yield real_queue
 
 
 @pytest.fixture
@@ -45,12 +38,6 @@ def ben(person: Client) -> str:
 
 def caller(told: str) -> str:
     return told.partition("(")[2].rstrip(")")
-
-
-def store(queue: Queue) -> None:
-    """Let the audit events so far be stored."""
-    while auditor(queue).run_once() == 0:
-        pass
 
 
 def asked(client: Client, where: str) -> tuple[str, int]:
