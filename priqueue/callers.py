@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
+from urllib.parse import quote
 
 from priqueue.exceptions import InvalidCaller
 
@@ -30,6 +31,12 @@ def check_word(field: str, value: object) -> str:
             f"{field}: {shown} is not 1 to 200 characters without spaces, quotes, backslashes and control characters"
         )
     return value
+
+
+def of_user(key: object) -> str:
+    """Return the caller that a user of this primary key is: ``user:<key>``."""
+    # A primary key may be any text. Quoting keeps two of them apart, which leaving characters out would not.
+    return f"user:{quote(str(key), safe='@+:')}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,12 @@ def short_id(job_id: str) -> str:
     return f"…{job_id[-8:]}" if len(job_id) > 8 else job_id
 
 
+def worker_name(worker_id: str) -> str:
+    """Return a worker's id without its random end: ``web1:311``."""
+    name, _, end = worker_id.rpartition(":")
+    return name or end
+
+
 def short_error(error: str) -> str:
     """Return the name of an error without the modules it is in."""
     return error.rpartition(".")[2] or error

@@ -6,16 +6,18 @@ Everything of one answer is read in one transaction, so that a job that moves me
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain, repeat
 from typing import Any
 
 from redis import Redis
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import RedisError
 
 from priqueue import signing
 from priqueue.conf import Settings
 from priqueue.coordinator.calls import born_ms
 from priqueue.coordinator.connection import derive
 from priqueue.coordinator.keys import FORGET_AFTER_MS, Keys
+from priqueue.coordinator.plans import Command, Plan, follow
 from priqueue.coordinator.scripts import translated
 from priqueue.coordinator.stats import (
     DUTIES,
@@ -32,8 +34,10 @@ from priqueue.jobs import Attempt, Job, JobStatus, State, from_ms
 
 #: what these commands answer where there is no such key
 _NOTHING: Mapping[str, Any] = {
-    "LLEN": 0, "ZCARD": 0, "HLEN": 0, "XLEN": 0, "HGETALL": {}, "HVALS": (), "LRANGE": (), "ZRANGE": (), "XRANGE": (),
+    "INFO": {}, "LLEN": 0, "ZCARD": 0, "HLEN": 0, "XLEN": 0, "HGETALL": {}, "HVALS": (), "LRANGE": (), "ZRANGE": (),
+    "XRANGE": (),
 }  # fmt: skip
+_MEMORY = ("INFO", "memory")
 
 
 class Inspector:
@@ -80,19 +84,27 @@ class Inspector:
         return {job_id for job_id, is_there in zip(job_ids, found, strict=True) if is_there}
 
     def stats(self) -> Stats:
-        """Return the queue in figures, in O(lanes + workers + leases): no job is read."""
+        """Return the queue in figures, in O(lanes + workers + leases) and two round trips: no job is read."""
+        stats: Stats = self._follow(self._stats())[0]
+        return stats
+
+    def _stats(self) -> Plan[Stats]:
         keys, lanes = self.keys, self.settings.lanes
-        time, counters, leases, pauses, dead, records, beats, slots, waiting, oldest, seen, *of_lanes = self._read(
+        time, counters, leases, pauses, dead, records, beats, slots, waiting, oldest, seen, *of_lanes = yield [
             ("TIME",), ("HGETALL", keys.counters), ("HVALS", keys.inflight), ("HGETALL", keys.paused),
             ("HLEN", keys.letters), ("HGETALL", keys.workers), ("HGETALL", keys.heartbeats), ("HGETALL", keys.slots),
             ("XLEN", keys.audit), ("XRANGE", keys.audit, "-", "+", "COUNT", 1), ("HGETALL", keys.seen),
             *(command for lane in lanes for command in self._lane(lane.name)),
-        )  # fmt: skip
+        ]  # fmt: skip
+        heads, former = of_lanes[2::3], self._former_lanes(counters)
+        noted, info, *depths = yield [
+            ("HMGET", keys.since, *(job_id or "" for job_id in heads)), _MEMORY, *self._depths_asked(former)
+        ]  # fmt: skip
         now_ms, in_flight = self._ms(time), Counter(lane for lease in leases for lane in lease.split(" ")[3:4])
-        ages_s = self._ages_s(of_lanes[2::3], now_ms)
+        ages_s = _ages_s(heads, noted or [None] * len(heads), now_ms)
         workers = worker_stats(records, beats, slots, now_ms)
         here = [worker for worker in workers if worker.state(self.settings) != "gone"]
-        memory, limit = self._memory()
+        memory, limit = memory_of(info)
         return Stats(
             lanes={
                 lane.name: lane_stats(
@@ -101,7 +113,7 @@ class Inspector:
                 )
                 for lane, ready, delayed, age_s in zip(lanes, of_lanes[::3], of_lanes[1::3], ages_s, strict=True)
             },
-            dead=dead, workers=workers, left_behind=self._left_behind(counters),
+            dead=dead, workers=workers, left_behind=_left_behind(former, depths),
             slots=sum(worker.in_flight for worker in here), capacity=sum(worker.concurrency for worker in here),
             audit_backlog=waiting, audit_oldest_s=_age_s(oldest[0][0].split("-")[0], now_ms) if oldest else 0,
             last_turn_s={duty: _age_s(seen[duty], now_ms) if duty in seen else None for duty in DUTIES},
@@ -145,23 +157,14 @@ class Inspector:
         here = [worker for worker in self.workers() if worker.beat_s_ago <= self.settings.lease_s]
         gauges["slots"] = sum(worker.in_flight for worker in here)
         gauges["capacity"] = sum(worker.concurrency for worker in here)
-        memory, _ = self._memory()
+        (info,) = self._read(_MEMORY, transaction=False)
+        memory, _ = memory_of(info)
         return gauges if memory is None else {**gauges, "memory": memory}
 
     def paused(self) -> dict[str, Pause]:
         """Return the paused lanes."""
         (pauses,) = self._read(("HGETALL", self.keys.paused))
         return {lane: pause for lane, record in pauses.items() if (pause := pause_of(record))}
-
-    def _memory(self) -> tuple[int | None, int | None]:
-        """Return the memory the server uses and its limit, 0 for none; None where it does not say."""
-        try:
-            info = self._client.info("memory")
-            return int(info["used_memory"]), int(info["maxmemory"])
-        except (ResponseError, KeyError):
-            return None, None
-        except RedisError as error:
-            raise translated(error) from error
 
     def close(self) -> None:
         """Close the connections."""
@@ -175,8 +178,13 @@ class Inspector:
     def _ms(self, time: Sequence[Any]) -> int:
         return int(time[0]) * 1000 + int(time[1]) // 1000 if self._clock is None else self._clock()
 
-    def _read(self, *commands: Sequence[Any]) -> list[Any]:
-        pipeline = self._client.pipeline(transaction=True)
+    def _follow(self, *plans: Plan[Any]) -> list[Any]:
+        """Carry out plans together. What they ask first is answered as of one moment, the rest is of one later."""
+        together = chain([True], repeat(False))
+        return follow(plans, lambda commands: self._read(*commands, transaction=next(together)))
+
+    def _read(self, *commands: Command, transaction: bool = True) -> list[Any]:
+        pipeline = self._client.pipeline(transaction=transaction)
         for command in commands:
             pipeline.execute_command(*command)
         try:
@@ -186,28 +194,21 @@ class Inspector:
         return [_answer(*pair) for pair in zip(commands, answers, strict=True)]
 
     def _depths(self, lanes: Sequence[str]) -> dict[str, dict[str, int]]:
-        commands = [c for lane in lanes for c in (("LLEN", self.keys.lane(lane)), ("ZCARD", self.keys.delayed(lane)))]
-        numbers = self._read(*commands) if commands else []
+        numbers = self._read(*self._depths_asked(lanes)) if lanes else []
         pairs = zip(numbers[::2], numbers[1::2], strict=True)
         return {lane: {"ready": ready, "delayed": delayed} for lane, (ready, delayed) in zip(lanes, pairs, strict=True)}
 
-    def _lane(self, lane: str) -> list[tuple[Any, ...]]:
+    def _depths_asked(self, lanes: Sequence[str]) -> list[Command]:
+        return [c for lane in lanes for c in (("LLEN", self.keys.lane(lane)), ("ZCARD", self.keys.delayed(lane)))]
+
+    def _lane(self, lane: str) -> list[Command]:
         key = self.keys.lane(lane)
         return [("LLEN", key), ("ZCARD", self.keys.delayed(lane)), ("LINDEX", key, 0)]
 
-    def _ages_s(self, ids: Sequence[str | None], now_ms: int) -> list[float]:
-        """Return since when each of these jobs is ready, 0 where there is none."""
-        (found,) = self._read(("HMGET", self.keys.since, *(job_id or "" for job_id in ids)))
-        times = found or [None] * len(ids)
-        return [
-            _age_s(noted.split(" ")[0] if noted else born_ms(job_id) or now_ms, now_ms) if job_id else 0
-            for job_id, noted in zip(ids, times, strict=True)
-        ]
-
-    def _left_behind(self, counters: Mapping[str, str]) -> dict[str, int]:
+    def _former_lanes(self, counters: Mapping[str, str]) -> list[str]:
+        """Return the lanes that had jobs once and are in the configuration no more."""
         seen = {field.partition(":")[2] for field in counters if field.startswith("enqueued:")}
-        depths = self._depths(sorted(seen - set(self.settings.lane_names)))
-        return {lane: total for lane, depth in depths.items() if (total := sum(depth.values()))}
+        return sorted(seen - set(self.settings.lane_names))
 
     def _decoded(self, job_id: str, stored: str) -> Job:
         try:
@@ -220,9 +221,29 @@ def _answer(command: Sequence[Any], answer: Any) -> Any:
     """Return the answer; where a foreign value stands at the key, that of nothing, so that the rest is seen."""
     if not isinstance(answer, RedisError):
         return answer
-    if str(answer).startswith("WRONGTYPE"):
+    if str(answer).startswith("WRONGTYPE") or command == _MEMORY:  # which access rules and stand-ins may refuse
         return _NOTHING.get(command[0])
     raise translated(answer) from answer
+
+
+def memory_of(info: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """Return the memory the server uses and its limit, 0 for none; None where it does not say."""
+    if "used_memory" not in info or "maxmemory" not in info:
+        return None, None
+    return int(info["used_memory"]), int(info["maxmemory"])
+
+
+def _ages_s(ids: Sequence[str | None], noted: Sequence[str | None], now_ms: int) -> list[float]:
+    """Return for how long each of these jobs has been ready, 0 where there is none."""
+    return [
+        _age_s(times.split(" ")[0] if times else born_ms(job_id) or now_ms, now_ms) if job_id else 0
+        for job_id, times in zip(ids, noted, strict=True)
+    ]
+
+
+def _left_behind(lanes: Sequence[str], depths: Sequence[int]) -> dict[str, int]:
+    numbers = zip(lanes, depths[::2], depths[1::2], strict=True)
+    return {lane: ready + delayed for lane, ready, delayed in numbers if ready + delayed}
 
 
 def _age_s(since_ms: str | int, now_ms: int) -> float:

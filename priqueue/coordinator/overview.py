@@ -6,6 +6,7 @@ What it costs grows with lanes, workers and leases, never with the jobs that wai
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from priqueue.coordinator.plans import Plan
 from priqueue.coordinator.series import Series, Sums
 from priqueue.coordinator.stats import Stats
 
@@ -53,27 +54,29 @@ class Overview(Series):
     """The reader of one queue as a whole."""
 
     def snapshot(self) -> Snapshot:
-        """Return the queue as it is now. Raises QueueUnavailable."""
-        stats = self.stats()
-        time, causes, inflight = self._read(("TIME",), ("HGETALL", self.keys.causes), ("HGETALL", self.keys.inflight))
-        now_ms = self._ms(time)
-        grown = self._causes(causes, now_ms)
-        held: dict[str, list[str]] = {}
-        for job_id, lease in inflight.items():
-            held.setdefault(lease.partition(" ")[0], []).append(job_id)
+        """Return the queue as it is now, in two round trips: a second for what the first one names."""
+        stats, grown, recent, (now_ms, held) = self._follow(self._stats(), self._causes(), self._recent(), self._held())
         return Snapshot(
             at_ms=now_ms, stats=stats, causes=grown[:_TOP], buried=sum(cause.recent for cause in grown),
             seen_s={duty: ago_s for duty, ago_s in stats.last_turn_s.items() if ago_s is not None},
-            backlog=stats.audit_backlog, recent=self.recent(now_ms), held=held,
+            backlog=stats.audit_backlog, recent=recent, held=held,
             memory_bytes=stats.memory_bytes, memory_limit_bytes=stats.memory_limit_bytes or None,
         )  # fmt: skip
 
-    def _causes(self, numbers: Mapping[str, str], now_ms: int) -> list[Cause]:
+    def _held(self) -> Plan[tuple[int, dict[str, list[str]]]]:
+        """Return the time, and the jobs that each worker holds then."""
+        time, inflight = yield [("TIME",), ("HGETALL", self.keys.inflight)]
+        held: dict[str, list[str]] = {}
+        for job_id, lease in inflight.items():
+            held.setdefault(lease.partition(" ")[0], []).append(job_id)
+        return self._ms(time), held
+
+    def _causes(self) -> Plan[list[Cause]]:
         """Return all causes, a thousand at most: a new one is behind all others by its number."""
-        if not numbers:
-            return []
-        recent = self._read(*(("ZCOUNT", self.keys.cause(cause), now_ms - GROWTH_MS, "+inf") for cause in numbers))
-        causes = [_cause(*each, new or 0) for each, new in zip(numbers.items(), recent, strict=True)]
+        time, numbers = yield [("TIME",), ("HGETALL", self.keys.causes)]
+        since_ms = self._ms(time) - GROWTH_MS
+        recent = yield [("ZCOUNT", self.keys.cause(cause), since_ms, "+inf") for cause in numbers]
+        causes = [_cause(name, number, new or 0) for (name, number), new in zip(numbers.items(), recent, strict=True)]
         return sorted(causes, key=lambda cause: (-cause.recent, -cause.number, cause.name))
 
 

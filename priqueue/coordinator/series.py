@@ -7,14 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
+from typing import Any
 
 from priqueue.coordinator.histograms import Histogram, fields_of
 from priqueue.coordinator.inspection import Inspector
 from priqueue.coordinator.keys import BUCKET_MS
+from priqueue.coordinator.plans import Command, Plan
 
 #: a point of a chart: means of 30 s
 POINT_MS = 30_000
 HOUR_MS = 3_600_000
+_RECENT_MS = 60_000
 _EVENTS = ("acked", "picks_full", "enqueued", "retried", "buried")
 
 
@@ -78,12 +81,14 @@ class Series(Inspector):
             for at_ms in starts
         ]
 
-    def recent(self, now_ms: int, buckets: int = 6) -> Sums:
-        """Return the last whole buckets, added up."""
-        end_ms = now_ms - now_ms % BUCKET_MS
-        start_ms, lanes = end_ms - buckets * BUCKET_MS, self.settings.lane_names
+    def _recent(self) -> Plan[Sums]:
+        """Return the last minute: its whole buckets, added up."""
+        (time,) = yield [("TIME",)]
+        end_ms, lanes = self._ms(time) // BUCKET_MS * BUCKET_MS, self.settings.lane_names
+        start_ms = end_ms - _RECENT_MS
         waits = [name for lane in lanes for name in fields_of("wait", lane)]
-        found = self._buckets(range(start_ms, end_ms, BUCKET_MS), [*self._fields(), *waits])
+        starts, fields = range(start_ms, end_ms, BUCKET_MS), [*self._fields(), *waits]
+        found = _by_start(starts, fields, (yield self._asked(starts, fields)))
         return replace(added(start_ms, list(found.values())), waits={lane: _waits(found, lane) for lane in lanes})
 
     def _fields(self) -> list[str]:
@@ -92,11 +97,17 @@ class Series(Inspector):
 
     def _buckets(self, starts: Sequence[int], fields: Sequence[str]) -> dict[int, dict[str, int]]:
         """Return what each bucket holds of some fields, by its start."""
-        found = self._read(*(("HMGET", self.keys.series(at_ms), *fields) for at_ms in starts)) if starts else []
-        return {
-            at_ms: {name: int(value) for name, value in zip(fields, values or (), strict=False) if _is_number(value)}
-            for at_ms, values in zip(starts, found, strict=True)
-        }
+        return _by_start(starts, fields, self._read(*self._asked(starts, fields)) if starts else [])
+
+    def _asked(self, starts: Sequence[int], fields: Sequence[str]) -> list[Command]:
+        return [("HMGET", self.keys.series(at_ms), *fields) for at_ms in starts]
+
+
+def _by_start(starts: Sequence[int], fields: Sequence[str], found: Sequence[Any]) -> dict[int, dict[str, int]]:
+    return {
+        at_ms: {name: int(value) for name, value in zip(fields, values or (), strict=False) if _is_number(value)}
+        for at_ms, values in zip(starts, found, strict=True)
+    }
 
 
 def added(at_ms: int, buckets: Sequence[Mapping[str, int]]) -> Sums:

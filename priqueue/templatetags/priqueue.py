@@ -13,7 +13,10 @@ from priqueue.health import Finding
 from priqueue.jobs import now
 
 register = template.Library()
-for _word in (words.count, words.duration, words.percent, words.rate, words.size, words.short_id, words.short_error):
+for _word in (
+    words.count, words.duration, words.percent, words.rate, words.size, words.short_id, words.short_error,
+    words.worker_name,
+):  # fmt: skip
     register.filter(_word.__name__, _word)
 
 
@@ -35,17 +38,23 @@ def about_url(context: dict[str, Any], finding: Finding) -> str:
     return str(context["visit"].about(finding.about))
 
 
+@register.simple_tag(takes_context=True)
+def person(context: dict[str, Any], caller: str) -> str:
+    """Return a caller with the user's name, ``ana (user:7)``, if the view expected it: ``{% person job.caller %}``."""
+    return str(context["visit"].people.told(caller))
+
+
+@register.simple_tag(takes_context=True)
+def finding_text(context: dict[str, Any], finding: Finding) -> str:
+    """Return what is wrong, with the name of the user it is about: ``low is paused by ana (user:7), 40 m left``."""
+    who = finding.caller
+    return finding.text.replace(who, person(context, who), 1) if who else finding.text
+
+
 @register.filter
 def hundred(part: float) -> str:
     """Return a part of 1 as a length of a hundred."""
     return f"{min(max(part, 0), 1) * 100:.1f}"
-
-
-@register.filter
-def worker_name(worker_id: str) -> str:
-    """Return a worker's id without its random end: ``web1:311``."""
-    name, _, end = worker_id.rpartition(":")
-    return name or end
 
 
 @register.filter

@@ -4,7 +4,7 @@ The document holds the parts of the page as they are drawn now and the charts' n
 templates. An unchanged one is not sent again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -15,6 +15,7 @@ from django.template.loader import render_to_string
 from priqueue.coordinator.series import Sums, merged
 from priqueue.exceptions import PriqueueError
 from priqueue.jobs import from_ms
+from priqueue.views import marks
 from priqueue.views.board import board
 from priqueue.views.reading import Look
 from priqueue.views.visit import Visit
@@ -41,7 +42,8 @@ def overview(visit: Visit) -> HttpResponse:
     lanes = look.settings.lane_names if look else ()
     slo = look.settings.slo if look else None
     context = {
-        **_board(look), "points": [_wired(point, lanes) for point in points], "rows": _rows(points, lanes),
+        **_board(look), **_marks(visit, look),
+        "points": [_wired(point, lanes) for point in points], "rows": _rows(points, lanes),
         "chart": {
             "data": visit.url("data"), "lanes": lanes,
             "slo": {
@@ -61,7 +63,10 @@ def data(visit: Visit) -> HttpResponse:
         return JsonResponse({"parts": parts, "why_not": look.why_not if look else "not configured"}, status=503)
     since_ms = _whole_number(visit.request.GET.get("since", ""))
     points = [_wired(point, look.settings.lane_names) for point in _points(visit, look, since_ms)]
-    body = {"parts": {name: _part(visit, name, look) for name in PARTS}, "points": points}
+    parts = {name: _part(visit, name, look) for name in PARTS}
+    if points:  # the charts end where their last point does: before the next, there is nothing new to mark
+        parts["marks"] = _part(visit, "marks", look, _marks(visit, look))
+    body = {"parts": parts, "points": points}
     answer: HttpResponse = JsonResponse(body)
     tag = f'"{blake2b(answer.content, digest_size=12).hexdigest()}"'
     if visit.request.headers.get("If-None-Match") == tag:
@@ -76,8 +81,18 @@ def _board(look: Look | None) -> dict[str, Any]:
     return {"board": board(snapshot, look.settings) if look and snapshot else None}
 
 
-def _part(visit: Visit, name: str, look: Look | None) -> str:
-    context = {**visit.context(), **_board(look)}
+def _marks(visit: Visit, look: Look | None) -> dict[str, Any]:
+    """Return what happened to lanes and workers meanwhile, and why that may not be all."""
+    if look is None or look.why_not or look.snapshot is None:
+        return {}
+    logged, lacks = visit.desk.log.marks()
+    rows = marks.rows([*logged, *marks.in_force(look.snapshot)], look.snapshot.at_ms)
+    visit.people.expect(row.caller for row in rows)
+    return {"marks": rows, "marks_lack": lacks}
+
+
+def _part(visit: Visit, name: str, look: Look | None, more: Mapping[str, Any] | None = None) -> str:
+    context = {**visit.context(), **_board(look), **(more or {})}
     return render_to_string(f"priqueue/{name}.html", context, visit.request)
 
 

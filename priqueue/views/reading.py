@@ -19,6 +19,7 @@ from priqueue.coordinator.overview import Overview, Snapshot
 from priqueue.coordinator.queued import Lanes
 from priqueue.exceptions import PriqueueError, QueueUnavailable
 from priqueue.health import Health
+from priqueue.views.marking import Log
 
 # A page makes one call that gets no answer, and no other after it. Each of these ends within two seconds, also where a
 # connection comes about at the last moment:
@@ -69,6 +70,12 @@ class Look:
             return health.unknown("Redis does not answer")
         return health.judge(self.snapshot, self.settings)
 
+    @property
+    def pausers(self) -> list[str]:
+        """The callers who paused the lanes that are paused."""
+        lanes = self.snapshot.stats.lanes.values() if self.snapshot else ()
+        return [lane.paused.caller for lane in lanes if lane.paused]
+
 
 class Desk:
     """The readers of one queue, on connections of their own with short time-outs, and what they last read."""
@@ -79,7 +86,7 @@ class Desk:
         self.overview, self.lanes, self.letters = Overview(*source), Lanes(*source), Runs(*source)
         source = (coordinator.client, _hurried(coordinator.settings, CHANGE_TIMEOUT_S), coordinator.clock)
         self.coordinator, self.forms = Coordinator(*source), Forms(*source)
-        self.breaker = Breaker()
+        self.breaker, self.log = Breaker(), Log(self.settings)
         self._last: Snapshot | None = None
 
     def look(self) -> Look:
@@ -103,6 +110,7 @@ class Desk:
 
     def close(self) -> None:
         """Close the connections."""
+        self.log.close()
         for part in (self.coordinator, self.overview, self.lanes, self.letters, self.forms):
             part.close()
 

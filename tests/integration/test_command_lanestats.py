@@ -139,7 +139,8 @@ def test_everything_comes_as_one_json_document(queue: Queue) -> None:
     assert (found["dead"], found["left_behind"]) == (1, {})
     assert found["health"]["level"] == "Trouble"
     assert found["health"]["findings"][1] == {
-        "level": "Attention", "text": "low is paused by user:4, 1 m left", "about": "lane:low"
+        "level": "Attention", "text": "low is paused by user:4, 1 m left", "about": "lane:low",
+        "caller": "user:4",
     }  # fmt: skip
     assert (found["slots"], found["capacity"], found["utilisation"]) == (7, 14, 0.5)
     assert (found["audit_backlog"], found["late_beats"], found["refused"]) == (len(queue.events()), 0, {})

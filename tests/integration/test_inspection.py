@@ -1,13 +1,12 @@
 """inspection: what people and pages read. It changes nothing."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
-from redis.client import Pipeline
 
 from priqueue.jobs import State, from_ms
 from tests.support.queues import FAILURE, START_MS, Queue
+from tests.support.trips import trips_of
 
 
 def test_a_job_that_is_not_there_is_none(queue: Queue) -> None:
@@ -287,25 +286,21 @@ def test_foreign_values_at_every_key_leave_figures_that_say_nothing_wrong(make_q
         assert queue.inspector.stats().lanes["low"].ready == 1, name
 
 
-def test_the_figures_are_read_in_a_bounded_number_of_round_trips(
+def test_the_figures_are_read_in_two_round_trips_whatever_there_is(
     real_queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    queue = real_queue
-    for lane in ("high", "default", "low"):
-        queue.enqueue(number=100, lane=lane)
-    queue.claimed(number=50)
-    trips: list[int] = []
-    execute = Pipeline.execute
-
-    def counted(self: Pipeline, *args: Any, **options: Any) -> Any:
-        trips.append(len(self.command_stack))
-        return execute(self, *args, **options)
-
-    monkeypatch.setattr(Pipeline, "execute", counted)
-
+    before = real_queue.with_settings(LANES={"high": 6, "low": 1, "bulk": 1})
+    queue = before.with_settings(LANES={"high": 6, "low": 1}, NAMESPACE=before.settings.namespace)
+    for lane in ("high", "low", "bulk"):
+        before.enqueue(number=100, lane=lane)
+    queue.claimed(lane="low")
     queue.inspector.stats()
+    trips = trips_of(monkeypatch)
 
-    assert len(trips) == 2
+    stats = queue.inspector.stats()
+
+    assert (stats.left_behind, stats.slots, stats.memory_limit_bytes) == ({"bulk": 100}, 1, 0)
+    assert trips == ["MULTI", "HMGET"]
 
 
 def test_a_real_server_tells_its_memory(real_queue: Queue) -> None:

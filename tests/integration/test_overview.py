@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 
 import pytest
+from redis import Redis
 
 from priqueue.coordinator.overview import Cause, Overview
 from priqueue.coordinator.queued import Lanes, Queued
 from priqueue.jobs import Failure, from_ms
 from tests.support.queues import HANDLER, START_MS, Queue
+from tests.support.trips import trips_of
 
 
 @pytest.fixture
@@ -90,6 +92,42 @@ def test_the_server_tells_its_memory_and_that_it_has_no_limit(real_queue: Queue)
 
     assert snapshot.memory_bytes > 0
     assert snapshot.memory_limit_bytes is None
+
+
+def test_a_server_that_hides_its_memory_tells_the_rest(real_queue: Queue) -> None:
+    name = f"user-of-{real_queue.settings.namespace}"
+    real_queue.raw.execute_command("ACL", "SETUSER", name, "on", ">geheim", "~*", "+@all", "-info")
+    real_queue.enqueue(lane="low")
+    port = real_queue.raw.connection_pool.connection_kwargs["port"]
+    with Redis(port=port, username=name, password="geheim") as client:
+        reader = Overview(client, real_queue.settings, real_queue.clock)
+        snapshot = reader.snapshot()
+        reader.close()
+
+    assert (snapshot.stats.lanes["low"].ready, snapshot.memory_bytes, snapshot.memory_limit_bytes) == (1, None, None)
+
+
+@pytest.mark.parametrize("is_full", [True, False])
+def test_one_look_is_two_round_trips_the_second_for_what_the_first_named(
+    real_queue: Queue, monkeypatch: pytest.MonkeyPatch, is_full: bool
+) -> None:
+    queue = real_queue
+    if is_full:
+        for number in range(30):
+            queue.buried(failure=Failure(error=f"Error{number}"))
+        queue.claimed(lane="high")
+        queue.enqueue(number=9, lane="low")
+        queue.enqueue(lane="low", delay_ms=9_000)
+        queue.coordinator.pause("low", caller="user:1", reason="x")
+    reader = Overview(queue.client, queue.settings, queue.clock)
+    reader.snapshot()
+    trips = trips_of(monkeypatch)
+
+    snapshot = reader.snapshot()
+    reader.close()
+
+    assert trips == ["MULTI", "HMGET"]
+    assert (snapshot.stats.dead, snapshot.buried) == ((30, 30) if is_full else (0, 0))
 
 
 def test_the_head_of_a_lane_is_what_is_taken_next_and_since_when_it_waits(queue: Queue, lanes: Lanes) -> None:

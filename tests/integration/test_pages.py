@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,17 +12,12 @@ from priqueue.coordinator.series import POINT_MS
 from priqueue.jobs import Failure, now
 from priqueue.views import noting
 from tests.support.queues import HANDLER, START_MS, Clock, Queue
-from tests.support.visiting import ADMIN, EVERYTHING, OWN, lane_row, pages_of, text, visitor
+from tests.support.trips import trips_of
+from tests.support.visiting import ADMIN, EVERYTHING, OWN, lane_row, shown_queue, text, visitor
 
 pytestmark = pytest.mark.django_db
+queue = shown_queue
 MOUNTS = (ADMIN, OWN)
-
-
-@pytest.fixture
-def queue(real_queue: Queue) -> Iterator[Queue]:
-    """A queue on a real server, shown by the pages of both mounts."""
-    with pages_of(real_queue):
-        yield real_queue
 
 
 # ── who may ──
@@ -232,14 +226,14 @@ def test_the_document_holds_the_parts_of_the_page_and_only_new_points(queue: Que
     first = client.get(f"{OWN}data/").json()
     then = client.get(f"{OWN}data/?since={first['points'][-2]['t'] * 1000}").json()
 
-    assert set(first["parts"]) == {"status", "figures", "lanes", "dead", "workers", "services"}
+    assert set(first["parts"]) == {"status", "figures", "lanes", "dead", "workers", "services", "marks"}
     assert first["parts"]["lanes"].strip() in client.get(OWN).content.decode()
     assert (len(first["points"]), then["points"]) == (120, first["points"][-1:])
 
 
 def test_an_unchanged_document_is_not_sent_again(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     # The server's memory is everybody's: another test may have it grow between two looks.
-    monkeypatch.setattr("priqueue.coordinator.inspection.Inspector._memory", lambda _: (1024, 0))
+    monkeypatch.setattr("priqueue.coordinator.inspection.memory_of", lambda _: (1024, 0))
     client = visitor("view_queue")
     first = client.get(f"{OWN}data/")
 
@@ -249,6 +243,20 @@ def test_an_unchanged_document_is_not_sent_again(queue: Queue, monkeypatch: pyte
 
     assert (again.status_code, again.content, again["Priqueue-As-Of"]) == (304, b"", str(queue.clock.now_ms))
     assert changed.status_code == 200
+
+
+def test_a_poll_is_two_round_trips_and_one_more_when_there_are_points(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = visitor("view_queue")
+    last = client.get(f"{OWN}data/").json()["points"][-1]["t"] * 1000
+    trips = trips_of(monkeypatch)
+
+    client.get(f"{OWN}data/?since={last}")
+    polled = len(trips)
+    client.get(f"{OWN}data/?since={last - POINT_MS}")
+
+    assert (polled, len(trips) - polled) == (2, 3)
 
 
 @pytest.mark.parametrize("since", ["abc", "-1", "9" * 400, "²", "1e9", ""])

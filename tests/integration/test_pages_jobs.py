@@ -1,7 +1,6 @@
 """The field that finds a job: by its id however it was pasted, by a correlation id, and what is said of it then."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,19 +10,13 @@ from django.test import Client
 from priqueue.audit import pages
 from priqueue.exceptions import QueueUnavailable
 from priqueue.jobs import Failure, new_id
-from tests.support.auditing import auditor
+from tests.support.auditing import store
 from tests.support.queues import HANDLER, Queue
-from tests.support.visiting import ADMIN, EVERYTHING, OWN, pages_of, text, visitor
+from tests.support.visiting import ADMIN, EVERYTHING, OWN, stored_queue, text, visitor
 
 pytestmark = pytest.mark.django_db
+queue = stored_queue
 BOTH = pytest.mark.parametrize("mount", [ADMIN, OWN])
-
-
-@pytest.fixture
-def queue(real_queue: Queue, audit_database: str) -> Iterator[Queue]:
-    """A queue on a real server, shown by the pages of both mounts, whose audit events are stored."""
-    with pages_of(real_queue):
-        yield real_queue
 
 
 @pytest.fixture
@@ -33,12 +26,6 @@ def person(queue: Queue) -> Client:
 
 def find(client: Client, wanted: str, mount: str = OWN) -> Any:
     return client.get(f"{mount}jobs/", {"id": wanted}, follow=True)
-
-
-def store(queue: Queue) -> None:
-    """Let the audit events so far be stored."""
-    while auditor(queue).run_once() == 0:
-        pass
 
 
 @BOTH

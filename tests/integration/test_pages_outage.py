@@ -1,7 +1,6 @@
 """The queue's pages while the queue does not answer: no false zero, nothing to press, no wait, and back again."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,17 +11,11 @@ from priqueue.views import reading
 from priqueue.views.routes import QUEUE, Route
 from tests.support.queues import Queue
 from tests.support.reviewing import client_of
-from tests.support.visiting import ADMIN, EVERYTHING, OWN, lane_row, pages_of, text, token, visitor
+from tests.support.visiting import ADMIN, EVERYTHING, OWN, lane_row, shown_queue, text, token, visitor
 
 pytestmark = pytest.mark.django_db
+queue = shown_queue
 MOUNTS = (ADMIN, OWN)
-
-
-@pytest.fixture
-def queue(real_queue: Queue) -> Iterator[Queue]:
-    """A queue on a real server, shown by the pages of both mounts."""
-    with pages_of(real_queue):
-        yield real_queue
 
 
 def address(route: Route, mount: str, **parts: str) -> str:
@@ -35,7 +28,7 @@ def deaf(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Let every read of the overview fail from now on; the list grows with each try."""
     tries: list[str] = []
 
-    def fail(*_: Any) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         tries.append("tried")
         raise QueueUnavailable("the queue did not answer: TimeoutError")
 

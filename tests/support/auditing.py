@@ -36,6 +36,12 @@ def outbox(queue: Queue) -> Outbox:
     return made
 
 
+def store(queue: Queue) -> None:
+    """Let the audit events so far be stored."""
+    while auditor(queue).run_once() == 0:
+        pass
+
+
 def rows() -> list[AuditEvent]:
     """Return all rows in their order."""
     return list(AuditEvent.objects.using(ALIAS).order_by("id"))

@@ -1,4 +1,7 @@
-"""What the tests of the queue's pages share: a project with both mounts, on one queue, and visitors."""
+"""What the tests of the queue's pages share: a project with both mounts, on one queue, and visitors.
+
+A file of tests says which of the queues is its own: ``queue = shown_queue``.
+"""
 
 import html
 import re
@@ -6,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client, override_settings
 
@@ -28,6 +32,20 @@ def pages_of(queue: Queue) -> Iterator[None]:
             yield
         finally:
             reading.desk().close()
+
+
+@pytest.fixture
+def shown_queue(real_queue: Queue) -> Iterator[Queue]:
+    """A queue on a real server, shown by the pages of both mounts."""
+    with pages_of(real_queue):
+        yield real_queue
+
+
+@pytest.fixture
+def stored_queue(real_queue: Queue, audit_database: str) -> Iterator[Queue]:
+    """The same, with a database to store its audit events in."""
+    with pages_of(real_queue):
+        yield real_queue
 
 
 def visitor(*codenames: str, **options: Any) -> Client:

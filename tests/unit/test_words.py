@@ -51,3 +51,10 @@ def test_ids_and_errors_are_told_by_their_ends() -> None:
 )
 def test_the_end_of_a_range_is_told_as_such(ms: float | None, told: str) -> None:
     assert words.at_most(ms) == told
+
+
+@pytest.mark.parametrize(
+    ("worker_id", "name"), [("web1:311:a7f3", "web1:311"), ("alone", "alone"), (":x", "x"), ("", "")]
+)
+def test_a_worker_is_named_without_the_random_end_of_its_id(worker_id: str, name: str) -> None:
+    assert words.worker_name(worker_id) == name

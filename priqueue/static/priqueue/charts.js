@@ -147,7 +147,7 @@ window.priqueue = window.priqueue || {};
           width: 2, spanGaps: false, points: {show: (plot, series) => this.isLonely(series)},
         }))],
         hooks: {
-          drawClear: [(plot) => this.tint(plot)], draw: [(plot) => { this.threshold(plot); this.ends(plot); }],
+          drawClear: [(plot) => this.tint(plot)], draw: [(plot) => { priqueue.marks.draw(plot, style); this.threshold(plot); this.ends(plot); }],
           setCursor: [(plot) => this.tooltip(plot)],
         },
       };
@@ -230,7 +230,7 @@ window.priqueue = window.priqueue || {};
       const values = this.shape.values(point), names = this.shape.lines(this.config);
       const lines = [`${clock(point.t, true)}–${clock(point.t + POINT_S, true)}`,
         ...values.map((value, line) => `${names[line]} ${value === null ? "–" : this.shape.word(value) + this.shape.unit}`)];
-      if (this.slo) lines.push(`SLO ${this.shape.word(this.slo)}${this.shape.unit}`);
+      lines.push(...(this.slo ? [`SLO ${this.shape.word(this.slo)}${this.shape.unit}`] : []), ...priqueue.marks.told(point.t, point.t + POINT_S));
       this.tip.replaceChildren(...lines.map((line) => { const row = document.createElement("span"); row.textContent = line; return row; }));
       const right = plot.cursor.left > plot.over.clientWidth / 2;
       this.tip.style.left = right ? "" : `${plot.cursor.left + 10}px`;
@@ -249,7 +249,7 @@ window.priqueue = window.priqueue || {};
       const why = away ? "Nothing is known while Redis does not answer." : "Collecting: a point comes every half minute.";
       this.empty.textContent = known.length < 2 ? why : "";
       this.section.querySelector("[data-gaps]").textContent = this.gaps(known);
-      this.plotBox.setAttribute("aria-label", `${this.kind}: a chart of the last hour; the button Table shows its numbers`);
+      this.plotBox.setAttribute("aria-label", `${this.kind}: a chart of the last hour; the button Table shows its numbers${priqueue.marks.note()}`);
       this.fillTable();
     }
 

@@ -50,8 +50,8 @@
       patchChildren(document.querySelector(`[data-figure="${figure.dataset.of}"]`), figure.cloneNode(true));
     });
     const status = document.querySelector("[data-status]"), level = document.querySelector("[data-level]");
-    // Spoken only when something else is wrong than before, not when a number in it has moved.
-    const now = `${level.dataset.level} ${level.dataset.about || ""}`;
+    // Spoken only when the worst is something else than before, not when a number in it has moved.
+    const now = `${level.dataset.level} ${level.dataset.about}`;
     if (known && now !== known) live.textContent = status.textContent.trim();
     known = now;
   }
