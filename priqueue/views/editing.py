@@ -15,6 +15,7 @@ from priqueue.views.confirming import Outcome, Question, ReasonForm, confirmed
 from priqueue.views.letter import letter as show_letter
 from priqueue.views.letter import pretty
 from priqueue.views.visit import Visit
+from priqueue.views.way import way
 from priqueue.words import short_id
 
 
@@ -49,11 +50,12 @@ def edit(visit: Visit, job: str) -> HttpResponse:
         opened = visit.desk.letters.open(job)
     if opened is None:
         return show_letter(visit, job)
-    back = visit.url("letter", job=job)
-    crumbs = [("Dead letters", visit.url("letters")), (short_id(job), back)]
+    came = way(visit)
+    back = came.to("letter", job)
+    crumbs = [("Dead letters", came.listed(job)), (short_id(job), back)]
     if opened.letter.replaced_by and visit.request.method != "POST":
         why = f"Job {opened.letter.replaced_by} was enqueued in its place already."
-        context = {"why": why, "letters": [opened.letter]}
+        context = {"why": why, "letters": [opened.letter], "back": came.listed(job)}
         return visit.render("letters_refused.html", "Replaced already", context, crumbs=crumbs, status=409)
     form = EditForm(
         visit.request.POST or None, initial={"payload": pretty(opened.job)}, handler=opened.job.name,
@@ -69,7 +71,7 @@ def edit(visit: Visit, job: str) -> HttpResponse:
         found = dead_letters.replace(job, said["payload"], reason=said["reason"], copy_id=copy_id)
         if found == copy_id:
             text = f"Enqueued {copy_id}, the edited copy. The letter stays, and says so."
-            return Outcome(text, _where(visit, copy_id))
+            return Outcome(text, came.on() if came.here else _where(visit, copy_id))
         if found is None:
             return Outcome("It is no dead letter any more. Nothing was changed.", back, "error")
         return Outcome(f"Somebody was faster: {found} was enqueued in its place. Nothing was changed.", back, "error")

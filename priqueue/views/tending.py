@@ -13,6 +13,7 @@ from priqueue.dead_letters import Selection
 from priqueue.views import bulk
 from priqueue.views.confirming import Outcome, Question, ReasonForm, confirmed
 from priqueue.views.visit import Visit
+from priqueue.views.way import Way, way
 from priqueue.words import amount, short_id
 
 _MOST = 100
@@ -79,27 +80,28 @@ def _chosen(visit: Visit, deed: Deed, ids: Sequence[str], *, one: bool) -> HttpR
         now_ms, letters = visit.desk.letters.now_ms(), visit.desk.letters.among(ids)
     fit = [letter for letter in letters if deed is PURGE or not letter.replaced_by]
     form = ChosenForm(visit.request.POST or None, initial={"until_ms": now_ms})
-    back = visit.url("letters")
-    here = visit.url("letter", job=ids[0]) if one else back
+    came = way(visit)
     sent = visit.request.method == "POST"
     if not fit and not sent:
-        context = {"why": _why_none(letters), "letters": letters}
+        context = {"why": _why_none(letters), "letters": letters, "back": came.listed()}
         return visit.render("letters_refused.html", f"Nothing to {deed.verb}", context, status=409)
     question = Question(
         title=f"{deed.verb.capitalize()} {amount(len(fit), 'dead letter')}?",
         facts=[*_left_out(ids, letters, fit), *deed.facts],
-        button=f"{deed.verb.capitalize()} {amount(len(fit), 'letter')}", back=here, form=form, danger=deed.danger,
+        button=f"{deed.verb.capitalize()} {amount(len(fit), 'letter')}", form=form, danger=deed.danger,
+        back=came.to("letter", ids[0]) if one else came.listed(),
         about="" if one else f"{amount(len(ids), 'letter')}: {', '.join(ids)}",
-        template="tend.html", crumbs=_crumbs(visit, ids[0] if one else ""),
+        template="tend.html", crumbs=_crumbs(came, ids[0] if one else ""),
         more={"samples": fit[:_SAMPLES], "more_samples": max(0, len(fit) - _SAMPLES)},
     )  # fmt: skip
 
     def act(said: dict[str, Any]) -> Outcome:
+        at_last = came.at_last_of(ids)
         done = deed.do(Selection(ids=list(ids), until_ms=said["until_ms"]), reason=said["reason"])
         text = f"{deed.past} {amount(done, 'letter')}: {said['reason']}."
         if done < len(ids):
             text = f"{deed.past} {done:,} of {amount(len(ids), 'letter')}. {_not_done(len(ids) - done)}"
-        return Outcome(text, back, "success" if done == len(ids) else "warning" if done else "error")
+        return Outcome(text, at_last.on(), "success" if done == len(ids) else "warning" if done else "error")
 
     return confirmed(visit, question, act)
 
@@ -124,6 +126,6 @@ def _left_out(ids: Sequence[str], letters: Sequence[Letter], fit: Sequence[Lette
     ]
 
 
-def _crumbs(visit: Visit, job: str) -> list[tuple[str, str]]:
-    listed = [("Dead letters", visit.url("letters"))]
-    return [*listed, (short_id(job), visit.url("letter", job=job))] if job else listed
+def _crumbs(came: Way, job: str) -> list[tuple[str, str]]:
+    listed = [("Dead letters", came.listed(job))]
+    return [*listed, (short_id(job), came.to("letter", job))] if job else listed
