@@ -18,6 +18,7 @@ from priqueue.audit import privacy
 from priqueue.models import AuditEvent, DeadLetter, Queue
 from priqueue.views import review
 from priqueue.views.mount import AdminMount
+from priqueue.views.people import People
 from priqueue.views.routes import LETTERS, QUEUE, Route
 from priqueue.views.visit import Visit
 
@@ -77,7 +78,7 @@ class AuditEventAdmin(_Admin):
 
     change_form_template = "priqueue/audit_event.html"
     fields = readonly_fields = (
-        "id", "happened", "stored", "action", "caller", "job", "handler", "lane", "input", "outcome", "reason",
+        "id", "happened", "stored", "action", "who", "job", "handler", "lane", "input", "outcome", "reason",
         "correlation_id", "mark", "namespace", "epoch", "stream_id", "previous_hex", "hash_hex",
     )  # fmt: skip
 
@@ -139,6 +140,13 @@ class AuditEventAdmin(_Admin):
     def happened(self, event: AuditEvent) -> str:
         """When it happened."""
         return review.shown_ms(event.at_ms)
+
+    @admin.display(description="caller")
+    def who(self, event: AuditEvent) -> str:
+        """Whose doing it was."""
+        found = People()
+        found.expect([event.caller])
+        return found.told(event.caller)
 
     @admin.display(description="stored at")
     def stored(self, event: AuditEvent) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from priqueue.exceptions import InvalidCaller
 
@@ -24,6 +25,12 @@ def check_word(field: str, value: object) -> str:
             f"{field}: {shown} is not 1 to 200 characters without spaces, quotes, backslashes and control characters"
         )
     return value
+
+
+def of_user(key: object) -> str:
+    """Return the caller that a user of this primary key is: ``user:<key>``."""
+    # A primary key may be any text. Quoting keeps two of them apart, which leaving characters out would not.
+    return f"user:{quote(str(key), safe='@+:')}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,8 @@ class Finding:
     level: Level
     text: str
     about: str
+    #: whom the text tells of, as it stands there; pages add the user's name
+    caller: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ def _pauses(snapshot: Snapshot, _: Settings) -> Iterator[Finding]:
             end = f"{duration(max(left, timedelta()).total_seconds())} left"
         elif lasted.total_seconds() > _OPEN_ENDED_S:
             level, end = Level.TROUBLE, f"for {duration(lasted.total_seconds())} and without an end"
-        yield Finding(level, f"{name} is paused by {pause.caller}, {end}", f"lane:{name}")
+        yield Finding(level, f"{name} is paused by {pause.caller}, {end}", f"lane:{name}", pause.caller)
 
 
 def _waits(snapshot: Snapshot, settings: Settings) -> Iterator[Finding]:

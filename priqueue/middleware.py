@@ -10,7 +10,6 @@ In an async view the look-up may query the database, which Django refuses on the
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from typing import cast
-from urllib.parse import quote
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.http import HttpRequest
@@ -58,8 +57,7 @@ def caller_of(request: HttpRequest) -> str:
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return "system"
-    # A primary key may be any text. Quoting keeps two of them apart, which leaving characters out would not.
-    return f"user:{quote(str(user.pk), safe='@+:')}"
+    return callers.of_user(user.pk)
 
 
 def correlation_id(request: HttpRequest) -> str:

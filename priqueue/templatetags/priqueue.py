@@ -35,6 +35,19 @@ def about_url(context: dict[str, Any], finding: Finding) -> str:
     return str(context["visit"].about(finding.about))
 
 
+@register.simple_tag(takes_context=True)
+def person(context: dict[str, Any], caller: str) -> str:
+    """Return a caller with the user's name, ``ana (user:7)``, if the view expected it: ``{% person job.caller %}``."""
+    return str(context["visit"].people.told(caller))
+
+
+@register.simple_tag(takes_context=True)
+def finding_text(context: dict[str, Any], finding: Finding) -> str:
+    """Return what is wrong, with the name of the user it is about: ``low is paused by ana (user:7), 40 m left``."""
+    who = finding.caller
+    return finding.text.replace(who, person(context, who), 1) if who else finding.text
+
+
 @register.filter
 def hundred(part: float) -> str:
     """Return a part of 1 as a length of a hundred."""

@@ -19,7 +19,7 @@ def cancel(visit: Visit, job: str) -> HttpResponse:
     question = Question(
         title=f"Cancel job {short_id(job)}?",
         facts=[
-            _what(job, status),
+            _what(visit, job, status),
             "It is deleted, with its payload and its trail, and will not run. This cannot be undone.",
         ],
         button="Cancel 1 job", back=back, form=ReasonForm(visit.request.POST or None), danger=True,
@@ -40,7 +40,9 @@ def cancel(visit: Visit, job: str) -> HttpResponse:
     return confirmed(visit, question, act)
 
 
-def _what(job: str, status: JobStatus | None) -> str:
+def _what(visit: Visit, job: str, status: JobStatus | None) -> str:
     if status is None:
         return f"Job {job} is not in the queue any more."
-    return f"Job {job}: {status.job.name} in {status.lane}, {status.state}, from {status.job.caller}."
+    visit.people.expect([status.job.caller])
+    caller = visit.people.told(status.job.caller)
+    return f"Job {job}: {status.job.name} in {status.lane}, {status.state}, from {caller}."

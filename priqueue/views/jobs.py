@@ -49,6 +49,7 @@ def cleaned(text: str) -> str:
 
 
 def _found(visit: Visit, status: JobStatus, known: Life) -> HttpResponse:
+    visit.people.expect([status.job.caller])
     context = {
         "status": status, "job": status.job, **shown(visit, status.job), "attempts": story.told(status.trail),
         "timeline": story.timeline(status.job, status.trail), "life": known, "rows": life.seen(visit, known),

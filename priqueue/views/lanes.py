@@ -61,6 +61,7 @@ def lane(visit: Visit, lane: str) -> HttpResponse:
     with visit.desk.breaker.trying():
         head, due = visit.desk.lanes.head(lane, _SHOWN), visit.desk.lanes.next_due(lane, _SHOWN)
     row = _row(lane, snapshot, visit)
+    visit.people.expect(job.caller for job in (*head, *due))
     context = {
         "row": row, "name": lane, "head": head, "due": due, "left_behind": snapshot.stats.left_behind.get(lane),
         "forecast": row and _forecast(row), "shown": _SHOWN, "paused": row and row.stats.paused,
@@ -108,7 +109,7 @@ def resume(visit: Visit, lane: str) -> HttpResponse:
     question = Question(
         title=f"Resume {lane}?",
         facts=[
-            *([f"{pause.caller} paused it: {pause.reason}"] if pause else []),
+            *([f"{visit.people.told(pause.caller)} paused it: {pause.reason}"] if pause else []),
             f"Workers take from {lane} again at once: {amount(ready, 'job is', 'jobs are')} ready.",
             "It can be paused again at any time.",
         ],

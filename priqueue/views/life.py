@@ -49,6 +49,7 @@ def _read(visit: Visit, wanted: Wanted) -> Life:
         rows = pages.page(wanted, before=2**63 - 1).rows if first.newer else first.rows
     except (DatabaseError, ValueError) as error:  # ValueError: a text that the database's driver takes for none
         return Life(why_not=f"Audit log unavailable: {type(error).__name__}")
+    visit.people.expect(row.caller for row in rows)
     return Life(rows if visit.may("view_payload") else [privacy.hide(row) for row in rows])
 
 

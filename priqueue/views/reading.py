@@ -69,6 +69,12 @@ class Look:
             return health.unknown("Redis does not answer")
         return health.judge(self.snapshot, self.settings)
 
+    @property
+    def pausers(self) -> list[str]:
+        """The callers who paused the lanes that are paused."""
+        lanes = self.snapshot.stats.lanes.values() if self.snapshot else ()
+        return [lane.paused.caller for lane in lanes if lane.paused]
+
 
 class Desk:
     """The readers of one queue, on connections of their own with short time-outs, and what they last read."""

@@ -83,6 +83,7 @@ def listed(visit: Visit) -> HttpResponse:
         page = form.page()
     except DatabaseError as error:
         return unavailable(visit, error)
+    visit.people.expect(row.caller for row in page.rows)
     seen = page.rows if visit.may("view_payload") else [privacy.hide(row) for row in page.rows]
     context = {
         "form": form, "lanes": wiring.settings().lane_names, "handlers": [handler.name for handler in registry],

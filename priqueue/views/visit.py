@@ -1,6 +1,6 @@
 """Visit: one request to a page: who came, what they may do, and how the answer is drawn."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -14,6 +14,7 @@ from priqueue.coordinator.overview import Snapshot
 from priqueue.exceptions import ConfigurationError, QueueUnavailable
 from priqueue.models import DeadLetter, Queue
 from priqueue.views import reading
+from priqueue.views.people import People
 from priqueue.views.reading import Desk, Look
 
 #: codename → what a person is told of it
@@ -70,6 +71,11 @@ class Visit:
         return self.url("workers") if kind == "workers" else f"{self.home}#{kind}" if kind else self.home
 
     @cached_property
+    def people(self) -> People:
+        """The users whom this page tells of: say whom you expect, and the template's ``person`` tells their names."""
+        return People()
+
+    @cached_property
     def desk(self) -> Desk:
         """The readers of the queue, the same from the beginning of a visit to its end."""
         return reading.desk()
@@ -77,17 +83,19 @@ class Visit:
     @cached_property
     def look(self) -> Look | None:
         """The queue as this page knows it, read once; None when the settings name no queue."""
-        try:
-            return self.desk.look()
-        except ConfigurationError:
-            return None
+        return self._looked(lambda: self.desk.look())
 
     def lost(self, why_not: str) -> None:
         """Keep to what was last known from now on: nobody waits twice for what does not answer."""
+        self.__dict__["look"] = self._looked(lambda: self.desk.last(why_not))
+
+    def _looked(self, look: Callable[[], Look]) -> Look | None:
         try:
-            self.__dict__["look"] = self.desk.last(why_not)
+            found = look()
         except ConfigurationError:
-            self.__dict__["look"] = None
+            return None
+        self.people.expect(found.pausers)  # of them the status line tells, on every page
+        return found
 
     def now(self) -> Snapshot:
         """Return the queue as it is now. Raises QueueUnavailable, for a page that makes no sense without it."""

@@ -20,6 +20,7 @@ def workers(visit: Visit) -> HttpResponse:
     held = [job_id for row in shown for job_id in row.held[:_HELD]]
     with visit.desk.breaker.trying():
         jobs = visit.desk.lanes.jobs(held)
+    visit.people.expect(job.caller for job in jobs.values())
     context = {
         "rows": [(row, [(job_id, jobs.get(job_id)) for job_id in row.held[:_HELD]]) for row in shown],
         "more": len(rows) - len(shown), "held": _HELD,

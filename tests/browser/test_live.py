@@ -117,9 +117,9 @@ def test_a_lane_paused_by_one_is_seen_by_another_on_every_page(site: Site, open_
 
     expect(operator.locator(".messagelist")).to_contain_text("Lane low is paused until")
     expect(other.locator('[data-part="lanes"]')).to_contain_text("“bank maintenance”")
-    expect(other.locator("[data-part=status]")).to_contain_text("low is paused by user:1")
+    expect(other.locator("[data-part=status]")).to_contain_text("low is paused by root (user:1)")
     other.goto(f"{OWN}workers/")
-    expect(other.locator("[data-part=status]")).to_contain_text("low is paused by user:1")
+    expect(other.locator("[data-part=status]")).to_contain_text("low is paused by root (user:1)")
     operator.get_by_role("link", name="Resume now").click()
     operator.get_by_label("Reason").fill("it is over")
     operator.get_by_role("button", name="Resume low").click()

@@ -37,8 +37,9 @@ def test_a_lane_is_paused_with_reason_and_end_and_everybody_sees_it(queue: Queue
     assert (pause.reason, pause.until - pause.since) == ("bank maintenance", timedelta(minutes=15))
     assert pause.caller == f"user:{User.objects.get().pk}"
     assert "Lane low is paused until" in text(page)
+    told = f"low is paused by {User.objects.get().username} ({pause.caller}), 15 m left"
     for path in ("", "lanes/low/", "workers/"):
-        assert "low is paused by user:" in text(client.get(mount + path))
+        assert told in text(client.get(mount + path))
 
 
 def test_a_pause_may_have_no_end_or_a_time_of_ones_own(queue: Queue) -> None:
