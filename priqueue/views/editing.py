@@ -11,6 +11,7 @@ from priqueue.coordinator.letters import OpenedLetter
 from priqueue.exceptions import InvalidPayload, UnknownHandler
 from priqueue.handlers import loads_strict, registry
 from priqueue.jobs import new_id
+from priqueue.views import taken
 from priqueue.views.confirming import Outcome, Question, ReasonForm, confirmed
 from priqueue.views.letter import letter as show_letter
 from priqueue.views.letter import pretty
@@ -54,7 +55,8 @@ def edit(visit: Visit, job: str) -> HttpResponse:
     back = came.to("letter", job)
     crumbs = [("Dead letters", came.listed(job)), (short_id(job), back)]
     if opened.letter.replaced_by and visit.request.method != "POST":
-        why = f"Job {opened.letter.replaced_by} was enqueued in its place already."
+        by, _ = taken.told(visit, [job])
+        why = f"Job {opened.letter.replaced_by} was enqueued in its place already. {by}".rstrip()
         context = {"why": why, "letters": [opened.letter], "back": came.listed(job)}
         return visit.render("letters_refused.html", "Replaced already", context, crumbs=crumbs, status=409)
     form = EditForm(
@@ -72,9 +74,9 @@ def edit(visit: Visit, job: str) -> HttpResponse:
         if found == copy_id:
             text = f"Enqueued {copy_id}, the edited copy. The letter stays, and says so."
             return Outcome(text, came.on() if came.here else _where(visit, copy_id))
-        if found is None:
-            return Outcome("It is no dead letter any more. Nothing was changed.", back, "error")
-        return Outcome(f"Somebody was faster: {found} was enqueued in its place. Nothing was changed.", back, "error")
+        by, _ = taken.told(visit, [job])
+        why = f"Somebody was faster: {found} was enqueued in its place." if found else "It is no dead letter any more."
+        return Outcome(" ".join(filter(None, [why, by, "Nothing was changed."])), back, "error")
 
     return confirmed(visit, question, act)
 

@@ -7,7 +7,7 @@ from django.http import HttpResponse
 
 from priqueue.coordinator.letters import OpenedLetter
 from priqueue.jobs import Job
-from priqueue.views import life, story
+from priqueue.views import life, story, taken
 from priqueue.views.trace import SHOWN_CHARS
 from priqueue.views.visit import PERMISSIONS, Visit
 from priqueue.views.way import Way, way
@@ -23,11 +23,13 @@ def letter(visit: Visit, job: str) -> HttpResponse:
     if opened is None:
         return _gone(visit, job, steps)
     known = life.of_job(visit, job)
+    visit.people.expect([opened.letter.caller])
     context = {
         "opened": opened, "letter": opened.letter, "job": opened.job, **shown(visit, opened.job),
         "attempts": story.told(opened.trail), "like_this": causes.get(opened.letter.cause, 1) - 1,
         "timeline": story.timeline(opened.job, opened.trail, [("buried", opened.letter.buried_at)]),
-        "life": known, "rows": life.seen(visit, known), "payload_permission": PERMISSIONS["view_payload"],
+        "life": known, "rows": life.seen(visit, known), "replacement": taken.replacement(known.rows),
+        "payload_permission": PERMISSIONS["view_payload"],
         **steps,
     }  # fmt: skip
     return visit.render("letter.html", title_of(visit, opened), context, crumbs=[("Dead letters", steps["back"])])

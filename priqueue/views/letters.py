@@ -10,6 +10,7 @@ from django.http import HttpResponse, HttpResponseRedirect, QueryDict
 
 from priqueue.coordinator.letters import Filter, Letter, Page
 from priqueue.handlers import registry
+from priqueue.views import taken
 from priqueue.views.visit import Visit
 
 SIZE = 25
@@ -80,6 +81,7 @@ def letters(visit: Visit) -> HttpResponse:
     if page is None:  # a cursor that is from no letter
         return HttpResponseRedirect(f"?{query_of(form)}")
     query, total = query_of(form), sum(causes.values())
+    visit.people.expect(row.letter.caller for row in rows)
     context = {
         "form": form, "place": place, "understood": understood, "rows": rows, "page": page, "query": query,
         "way": QueryDict(query_of(form, place)).items(),
@@ -88,6 +90,7 @@ def letters(visit: Visit) -> HttpResponse:
         "number": _number(form, page, causes, place) if understood else None,
         "older": page.older and query_at(query, older=page.older),
         "newer": page.newer and query_at(query, newer=page.newer), "oldest": query_at(query, oldest="1"),
+        "last": taken.last(visit) if understood and not total and not query else None,
         "handlers": [handler.name for handler in registry], "lanes": visit.desk.settings.lane_names,
     }  # fmt: skip
     return visit.render("letters.html", "Dead letters", context)

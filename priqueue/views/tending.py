@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from priqueue import dead_letters
 from priqueue.coordinator.letters import Letter
 from priqueue.dead_letters import Selection
-from priqueue.views import bulk
+from priqueue.views import bulk, taken
 from priqueue.views.confirming import Outcome, Question, ReasonForm, confirmed
 from priqueue.views.visit import Visit
 from priqueue.views.way import Way, way
@@ -83,11 +83,11 @@ def _chosen(visit: Visit, deed: Deed, ids: Sequence[str], *, one: bool) -> HttpR
     came = way(visit)
     sent = visit.request.method == "POST"
     if not fit and not sent:
-        context = {"why": _why_none(letters), "letters": letters, "back": came.listed()}
+        context = {"why": _why_none(visit, ids, letters), "letters": letters, "back": came.listed()}
         return visit.render("letters_refused.html", f"Nothing to {deed.verb}", context, status=409)
     question = Question(
         title=f"{deed.verb.capitalize()} {amount(len(fit), 'dead letter')}?",
-        facts=[*_left_out(ids, letters, fit), *deed.facts],
+        facts=[*_left_out(visit, ids, letters, fit), *deed.facts],
         button=f"{deed.verb.capitalize()} {amount(len(fit), 'letter')}", form=form, danger=deed.danger,
         back=came.to("letter", ids[0]) if one else came.listed(),
         about="" if one else f"{amount(len(ids), 'letter')}: {', '.join(ids)}",
@@ -100,29 +100,42 @@ def _chosen(visit: Visit, deed: Deed, ids: Sequence[str], *, one: bool) -> HttpR
         done = deed.do(Selection(ids=list(ids), until_ms=said["until_ms"]), reason=said["reason"])
         text = f"{deed.past} {amount(done, 'letter')}: {said['reason']}."
         if done < len(ids):
-            text = f"{deed.past} {done:,} of {amount(len(ids), 'letter')}. {_not_done(len(ids) - done)}"
+            left = _not_done(visit, _without(ids, fit), len(ids) - done)
+            text = f"{deed.past} {done:,} of {amount(len(ids), 'letter')}. {left}"
         return Outcome(text, at_last.on(), "success" if done == len(ids) else "warning" if done else "error")
 
     return confirmed(visit, question, act)
 
 
-def _not_done(number: int) -> str:
-    gone = "was gone, replaced, or buried anew" if number == 1 else "were gone, replaced, or buried anew"
-    return f"{amount(number, 'other')} {gone} meanwhile, and left alone."
+def _without(ids: Sequence[str], letters: Sequence[Letter]) -> list[str]:
+    found = {letter.id for letter in letters}
+    return [job_id for job_id in ids if job_id not in found]
 
 
-def _why_none(letters: Sequence[Letter]) -> str:
+def _not_done(visit: Visit, left: Sequence[str], number: int) -> str:
+    """Return why some were left alone: who took or replaced them, where that is known, and what else it may be."""
+    text, known = taken.told(visit, left)
+    if known >= number:
+        return text
+    others = amount(number - known, "other was", "others were")
+    return f"{text} {others} gone, replaced, or buried anew meanwhile, and left alone.".lstrip()
+
+
+def _why_none(visit: Visit, ids: Sequence[str], letters: Sequence[Letter]) -> str:
+    text, _ = taken.told(visit, ids)
     if not letters:
-        return "None of these is a dead letter any more. Somebody else was faster."
-    return "An edited copy was enqueued in place of each of these. Requeued, both would run."
+        return f"None of these is a dead letter any more. {text or 'Somebody else was faster.'}"
+    return f"An edited copy was enqueued in place of each of these. Requeued, both would run. {text}".rstrip()
 
 
-def _left_out(ids: Sequence[str], letters: Sequence[Letter], fit: Sequence[Letter]) -> list[str]:
+def _left_out(visit: Visit, ids: Sequence[str], letters: Sequence[Letter], fit: Sequence[Letter]) -> list[str]:
     gone, replaced = len(ids) - len(letters), len(letters) - len(fit)
     went, copied = amount(gone, "letter is", "letters are"), amount(replaced, "letter was", "letters were")
+    by, _ = taken.told(visit, _without(ids, fit))
     return [
         *([f"{went} gone meanwhile, and left out."] if gone else []),
         *([f"{copied} replaced by edited copies, and left out."] if replaced else []),
+        *([by] if by else []),
     ]
 
 
