@@ -19,6 +19,7 @@ from priqueue.models import AuditEvent
 ACTIONS = (
     "enqueue", "promote", "claim", "ack", "retry", "bury", "crash", "release", "reclaim", "requeue", "purge", "replace",
     "cancel", "pause", "resume", "register", "drain", "leave", "forget", "refuse", "archive", "view", "export",
+    "create", "change", "revoke",
 )  # fmt: skip
 SIZE, BATCH = 100, 1000
 _EXACT = ("job", "correlation_id", "caller", "handler", "lane", "action")
