@@ -76,7 +76,8 @@ def edit(visit: Visit, job: str) -> HttpResponse:
             return Outcome(text, came.on() if came.here else _where(visit, copy_id))
         by, _ = taken.told(visit, [job])
         why = f"Somebody was faster: {found} was enqueued in its place." if found else "It is no dead letter any more."
-        return Outcome(" ".join(filter(None, [why, by, "Nothing was changed."])), back, "error")
+        noted = f"{why} Nothing was changed."
+        return Outcome(f"{why} {by} Nothing was changed." if by else noted, back, "error", noted)
 
     return confirmed(visit, question, act)
 

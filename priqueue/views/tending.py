@@ -98,11 +98,11 @@ def _chosen(visit: Visit, deed: Deed, ids: Sequence[str], *, one: bool) -> HttpR
     def act(said: dict[str, Any]) -> Outcome:
         at_last = came.at_last_of(ids)
         done = deed.do(Selection(ids=list(ids), until_ms=said["until_ms"]), reason=said["reason"])
-        text = f"{deed.past} {amount(done, 'letter')}: {said['reason']}."
-        if done < len(ids):
-            left = _not_done(visit, _without(ids, fit), len(ids) - done)
-            text = f"{deed.past} {done:,} of {amount(len(ids), 'letter')}. {left}"
-        return Outcome(text, at_last.on(), "success" if done == len(ids) else "warning" if done else "error")
+        if done == len(ids):
+            return Outcome(f"{deed.past} {amount(done, 'letter')}: {said['reason']}.", at_last.on())
+        noted = f"{deed.past} {done:,} of {amount(len(ids), 'letter')}."
+        left = _not_done(visit, _without(ids, fit), len(ids) - done)
+        return Outcome(f"{noted} {left}", at_last.on(), "warning" if done else "error", noted)
 
     return confirmed(visit, question, act)
 

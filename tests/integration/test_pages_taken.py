@@ -225,6 +225,7 @@ def test_an_act_that_came_too_late_for_some_says_who_took_them(queue: Queue, per
         in asked
     )
     assert f"Requeued 2 of 6 letters. {by}" in told
+    assert queue.event()["outcome"] == "Requeued 2 of 6 letters."
 
 
 def test_who_edits_a_letter_that_somebody_else_edited_hears_who_it_was(queue: Queue, person: Client, ana: str) -> None:
