@@ -120,7 +120,7 @@ def test_keys_lead_from_letter_to_letter_and_after_one_was_tended_the_next_has_t
     site: Site, open_as: Callable[..., Page]
 ) -> None:
     oldest, third, second, newest = (job.id for job in site.bury(ODD, 4))
-    page = open_as()
+    page = open_as(viewport={"width": 1280, "height": 320})
     page.goto(f"{OWN}dead/?lane=high")
 
     for _ in range(2):
@@ -135,7 +135,7 @@ def test_keys_lead_from_letter_to_letter_and_after_one_was_tended_the_next_has_t
     page.get_by_role("textbox", name="Reason").fill("just a duplicate")
     page.get_by_role("button", name="Purge 1 letter").click()
 
-    expect(page.get_by_text("Purged 1 letter: just a duplicate.")).to_be_visible()
+    expect(page.get_by_text("Purged 1 letter: just a duplicate.")).to_be_in_viewport()
     expect(page).to_have_url(re.compile(rf"/queue/dead/\?lane=high#letter-{third}$"))
     expect(page.locator(f"#letter-{third}")).to_be_focused()
     page.keyboard.press("Enter")
