@@ -4,26 +4,36 @@
 
 The look-up goes by the first part alone. The hash of the whole is then compared in constant time, also when there is
 no such key, so that an answer's time tells nothing of what is right in a wrong token.
+
+Who made, changed or revoked a key is in the audit log. It is noted once that is committed, and not before: a key has to
+be revocable while the queue is away. What could not be noted is a warning in the log.
 """
 
 import hmac
 import json
+import logging
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
-from django.db import connections, router
+from django.db import connections, router, transaction
 from django.db.models import Q
 
-from priqueue import jobs
+from priqueue import callers, jobs, wiring
+from priqueue.coordinator import Coordinator, Note
+from priqueue.exceptions import PriqueueError
 from priqueue.limits import Limit
+from priqueue.logs.lines import escaped
 from priqueue.models import ApiKey
 
 ALL = "*"
+_log = logging.getLogger(__name__)
 _TOKEN = re.compile(r"pq_([0-9a-f]{12})_[0-9a-f]{64}")
 _NOTHING = bytes(32)
 _SEEN_EVERY = timedelta(minutes=1)
@@ -55,6 +65,7 @@ def create(
     token = furnish(key)
     key.full_clean()
     key.save()
+    note("create", key, "created")
     return key, token
 
 
@@ -97,8 +108,47 @@ def _unseen(moment: datetime) -> Q:
 
 def revoke(keys: Sequence[ApiKey]) -> int:
     """Let keys open the door no more, from now on; return how many did until now."""
-    ids = [key.pk for key in keys]
-    return ApiKey.objects.filter(pk__in=ids, revoked_at=None).update(revoked_at=jobs.now())
+    open_keys = ApiKey.objects.filter(pk__in=[key.pk for key in keys], revoked_at=None)
+    revoked = list(open_keys)
+    number = open_keys.update(revoked_at=jobs.now())
+    for key in revoked:
+        note("revoke", key, "revoked")
+    return number
+
+
+def note(action: str, key: ApiKey, outcome: str) -> None:
+    """Leave an audit event of what the caller did to a key, once that is committed. It holds no secret."""
+    acting = callers.acting()
+    made = Note(
+        action=action, caller=acting.caller, outcome=outcome, input=_described(key),
+        correlation_id=acting.correlation_id,
+    )  # fmt: skip
+    with _told(made):
+        leave = partial(_leave, wiring.coordinator(), made)  # of here and now: it may be one of less patience
+        transaction.on_commit(leave, using=router.db_for_write(ApiKey))
+
+
+def _leave(coordinator: Coordinator, made: Note) -> None:
+    with _told(made):
+        coordinator.note(made)
+
+
+@contextmanager
+def _told(made: Note) -> Iterator[None]:
+    try:
+        yield
+    except PriqueueError as error:
+        _log.warning(
+            "could not note %r of %s: %s: %s", made.outcome, made.caller, escaped(made.input), escaped(str(error))
+        )
+
+
+def _described(key: ApiKey) -> str:
+    """Return which key it is, and what it may use."""
+    ends = f", expires {key.expires_at.isoformat(timespec='seconds')}" if key.expires_at else ""
+    limit = f", rate {key.rate}" if key.rate else ""
+    lanes, handlers = ",".join(key.lanes), ",".join(key.handlers)
+    return f"key:{key.name} pq_{key.prefix}, lanes {lanes}, handlers {handlers}{limit}{ends}"
 
 
 def _digest(token: str) -> bytes:

@@ -3,7 +3,8 @@
 It is never put where it would outlive that page: not into a message, a session or the admin's own log.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -13,10 +14,12 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
-from priqueue import apikeys, wiring
+from priqueue import apikeys, callers, jobs, wiring
 from priqueue.handlers import registry
 from priqueue.limits import Limit
+from priqueue.middleware import caller_of
 from priqueue.models import ApiKey
+from priqueue.views import reading
 
 if TYPE_CHECKING:
     _Admin = admin.ModelAdmin[ApiKey]
@@ -26,6 +29,17 @@ else:
     _Form = forms.ModelForm
 
 _ANY = (apikeys.ALL, "all of them")
+
+
+@contextmanager
+def _acting(request: HttpRequest) -> Iterator[None]:
+    """Let what is done inside be done by the request's user, also in a project without our middleware.
+
+    It is noted with the patience of a page, as the admin is to be there also while the queue is away.
+    """
+    who, correlation_id = caller_of(request), callers.correlation_id() or jobs.new_id()
+    with callers.acting_as(who, correlation_id=correlation_id), wiring.acting_through(reading.desk().coordinator):
+        yield
 
 
 class ApiKeyForm(_Form):
@@ -78,6 +92,22 @@ class ApiKeyAdmin(_Admin):
         if not change:
             request._priqueue_token = apikeys.furnish(obj)  # type: ignore[attr-defined]
         super().save_model(request, obj, form, change)
+        with _acting(request):
+            apikeys.note(*(("change", obj, "changed") if change else ("create", obj, "created")))
+
+    def delete_model(self, request: HttpRequest, obj: ApiKey) -> None:
+        """Delete a key, which revokes it."""
+        super().delete_model(request, obj)
+        with _acting(request):
+            apikeys.note("revoke", obj, "deleted")
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
+        """Delete keys, which revokes them."""
+        gone = list(queryset)
+        super().delete_queryset(request, queryset)
+        with _acting(request):
+            for key in gone:
+                apikeys.note("revoke", key, "deleted")
 
     def response_add(self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None) -> HttpResponse:
         """Show the token."""
@@ -92,5 +122,6 @@ class ApiKeyAdmin(_Admin):
     @admin.action(description="Revoke selected API keys", permissions=["change"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
         """Let the keys open the door no more."""
-        number = apikeys.revoke(list(queryset))
+        with _acting(request):
+            number = apikeys.revoke(list(queryset))
         self.message_user(request, f"{number} of {queryset.count()} keys revoked.", messages.SUCCESS)

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Any
 
 from priqueue.audit import chain
@@ -14,7 +14,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 type_of = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson; charset=utf-8"}
 
 
-def text(kind: str, batches: Iterable[Sequence[Sequence[Any]]]) -> Iterator[str]:
+def text(kind: str, batches: Iterable[Sequence[Sequence[Any]]]) -> Generator[str]:
     """Return an export, one piece for each batch of rows; of a row the values of ``COLUMNS``."""
     return _csv(batches) if kind == "csv" else _json(batches)
 
@@ -24,12 +24,12 @@ def json_line(values: Sequence[Any]) -> str:
     return json.dumps(dict(zip(COLUMNS, _plain(values), strict=True)), ensure_ascii=False, separators=(",", ":"))
 
 
-def _json(batches: Iterable[Sequence[Sequence[Any]]]) -> Iterator[str]:
+def _json(batches: Iterable[Sequence[Sequence[Any]]]) -> Generator[str]:
     for batch in batches:
         yield "".join(json_line(values) + "\n" for values in batch)
 
 
-def _csv(batches: Iterable[Sequence[Sequence[Any]]]) -> Iterator[str]:
+def _csv(batches: Iterable[Sequence[Sequence[Any]]]) -> Generator[str]:
     yield _csv_lines([COLUMNS])
     for batch in batches:
         yield _csv_lines([[_cell(value) for value in _plain(values)] for values in batch])

@@ -6,7 +6,7 @@ one's index alone has the order. By id alone the planner would at times walk thr
 what has in truth not been there for years.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from priqueue.models import AuditEvent
 ACTIONS = (
     "enqueue", "promote", "claim", "ack", "retry", "bury", "crash", "release", "reclaim", "requeue", "purge", "replace",
     "cancel", "pause", "resume", "register", "drain", "leave", "forget", "refuse", "archive", "view", "export",
+    "create", "change", "revoke",
 )  # fmt: skip
 SIZE, BATCH = 100, 1000
 _EXACT = ("job", "correlation_id", "caller", "handler", "lane", "action")
@@ -86,6 +87,18 @@ def page(wanted: Wanted, before: int | None = None, after: int | None = None) ->
     older = rows[0].id if (behind if forward else ahead) else None
     newer = rows[-1].id if (ahead if forward else behind) else None
     return Page(rows if wanted.oldest_first else rows[::-1], older, newer)
+
+
+def newest(namespace: str, action: str, outcome: str) -> AuditEvent | None:
+    """Return the newest row of an action that has this outcome, if it is among the newest of the action."""
+    rows = _walk(Wanted(action=action), ["action", "id"], None, False)[:SIZE]
+    return next((row for row in rows if (row.namespace, row.outcome) == (namespace, outcome)), None)
+
+
+def of_jobs(jobs: Sequence[str], actions: Sequence[str]) -> list[AuditEvent]:
+    """Return the rows of some actions of up to a hundred jobs, those of each job from its oldest."""
+    rows = AuditEvent.objects.filter(job__in=jobs, action__in=actions)
+    return list(rows.order_by("job", "id")[:BATCH])
 
 
 def batches(wanted: Wanted) -> Iterator[list[tuple[Any, ...]]]:

@@ -89,6 +89,20 @@ class Letters(Order):
                 return Count(number=number, cursor=stretch.cursor)
         return Count(number=number, cursor="")
 
+    def beside(self, wanted: Filter, cursor: str, *, newer: bool = False) -> Stretch | None:
+        """Return the first stretch behind a cursor that has a letter that is meant; None where no letter is.
+
+        One without letters is where it gave up: as ``page`` does, after half its time, as a page asks for both sides.
+        Raises ValueError for a cursor that is from none.
+        """
+        looked, give_up_at_s = 0, monotonic_s() + _PAGE_S / 2
+        for stretch in self.walk(wanted, cursor, newer=newer):
+            looked += stretch.looked
+            too_far = looked >= _LOOKED_AT_BY_A_PAGE or monotonic_s() > give_up_at_s
+            if stretch.letters or (stretch.more and too_far):
+                return stretch
+        return None
+
     def scan(self, wanted: Filter, cursor: str = "") -> Iterator[Letter]:
         """Give the letters that are meant, newest first, reading as many as are taken.
 

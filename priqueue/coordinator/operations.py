@@ -26,7 +26,7 @@ class Note:
     The outcome is INTENDED before an act, DENIED where a right is missing, and after an act what came of it.
     """
 
-    #: what is done: the name of a transition, "view" or "export"
+    #: what is done: the name of a transition, "view" or "export"; of an API key "create", "change" or "revoke"
     action: str
     caller: str
     outcome: str

@@ -5,6 +5,8 @@
     visit       one request to a page: who, what they may, how it is drawn
     reading     what pages know of the queue, and since when
     confirming  a question before every change; sent twice, it acts once
+    way         from where in the list somebody came to a letter, and back to there
+    taken       who took letters away, where the audit log has it
 
 and a file for each page.
 """

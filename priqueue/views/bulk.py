@@ -187,6 +187,7 @@ def _run(visit: Visit, verb: str, run_id: str) -> HttpResponse:
         if "application/json" in visit.request.headers.get("Accept", ""):
             return JsonResponse(_told(visit, run))
         return HttpResponseRedirect(visit.request.path)
+    visit.people.expect([run.steered_by])
     context: dict[str, Any] = {
         "run": run, "told": _told(visit, run), "filter": said(run.wanted), "bound": from_ms(run.until_ms),
         "audit": _audit(visit, run), "steered": from_ms(run.steered_ms),

@@ -64,6 +64,8 @@ class Outcome:
     text: str
     url: str
     level: str = "success"
+    #: what the audit log keeps of it, where that is less: names of users are for pages, which look them up each time
+    noted: str = ""
 
 
 def confirmed(visit: Visit, question: Question, act: Callable[[dict[str, Any]], Outcome]) -> HttpResponse:
@@ -86,7 +88,7 @@ def confirmed(visit: Visit, question: Question, act: Callable[[dict[str, Any]], 
         outcome = act(question.form.cleaned_data)
         visit.desk.forms.finish(_key(token), json.dumps(asdict(outcome)))
     if question.about is not None:
-        try_to_note(visit, outcome.text, about=question.about, reason=reason)
+        try_to_note(visit, outcome.noted or outcome.text, about=question.about, reason=reason)
     return _told(visit, outcome)
 
 

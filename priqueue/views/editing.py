@@ -11,10 +11,12 @@ from priqueue.coordinator.letters import OpenedLetter
 from priqueue.exceptions import InvalidPayload, UnknownHandler
 from priqueue.handlers import loads_strict, registry
 from priqueue.jobs import new_id
+from priqueue.views import taken
 from priqueue.views.confirming import Outcome, Question, ReasonForm, confirmed
 from priqueue.views.letter import letter as show_letter
 from priqueue.views.letter import pretty
 from priqueue.views.visit import Visit
+from priqueue.views.way import way
 from priqueue.words import short_id
 
 
@@ -49,11 +51,13 @@ def edit(visit: Visit, job: str) -> HttpResponse:
         opened = visit.desk.letters.open(job)
     if opened is None:
         return show_letter(visit, job)
-    back = visit.url("letter", job=job)
-    crumbs = [("Dead letters", visit.url("letters")), (short_id(job), back)]
+    came = way(visit)
+    back = came.to("letter", job)
+    crumbs = [("Dead letters", came.listed(job)), (short_id(job), back)]
     if opened.letter.replaced_by and visit.request.method != "POST":
-        why = f"Job {opened.letter.replaced_by} was enqueued in its place already."
-        context = {"why": why, "letters": [opened.letter]}
+        by, _ = taken.told(visit, [job])
+        why = f"Job {opened.letter.replaced_by} was enqueued in its place already. {by}".rstrip()
+        context = {"why": why, "letters": [opened.letter], "back": came.listed(job)}
         return visit.render("letters_refused.html", "Replaced already", context, crumbs=crumbs, status=409)
     form = EditForm(
         visit.request.POST or None, initial={"payload": pretty(opened.job)}, handler=opened.job.name,
@@ -69,10 +73,11 @@ def edit(visit: Visit, job: str) -> HttpResponse:
         found = dead_letters.replace(job, said["payload"], reason=said["reason"], copy_id=copy_id)
         if found == copy_id:
             text = f"Enqueued {copy_id}, the edited copy. The letter stays, and says so."
-            return Outcome(text, _where(visit, copy_id))
-        if found is None:
-            return Outcome("It is no dead letter any more. Nothing was changed.", back, "error")
-        return Outcome(f"Somebody was faster: {found} was enqueued in its place. Nothing was changed.", back, "error")
+            return Outcome(text, came.on() if came.here else _where(visit, copy_id))
+        by, _ = taken.told(visit, [job])
+        why = f"Somebody was faster: {found} was enqueued in its place." if found else "It is no dead letter any more."
+        noted = f"{why} Nothing was changed."
+        return Outcome(f"{why} {by} Nothing was changed." if by else noted, back, "error", noted)
 
     return confirmed(visit, question, act)
 

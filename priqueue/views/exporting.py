@@ -1,9 +1,8 @@
-"""Exporting: the letters of a filter as lines of JSON, sent bit by bit. That it was done is in the audit log."""
+"""Exporting: the letters of a filter as lines of JSON, sent bit by bit. The audit log tells of it, and how it ended."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Generator, Iterator
+from dataclasses import replace
 
-from asgiref.sync import sync_to_async
-from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpResponse, StreamingHttpResponse
 
 from priqueue import callers, records
@@ -12,7 +11,10 @@ from priqueue.coordinator.calls import batches
 from priqueue.coordinator.letters import Filter, Letters
 from priqueue.coordinator.runs import said
 from priqueue.views.letters import FilterForm
+from priqueue.views.noting import leave, try_to_leave
+from priqueue.views.sending import Pieces, attached
 from priqueue.views.visit import Visit
+from priqueue.words import amount
 
 _BATCH = 100
 
@@ -24,36 +26,62 @@ def export(visit: Visit) -> HttpResponse | StreamingHttpResponse:
         context = {"why": "This filter is not understood, so nothing is exported."}
         return visit.render("letters_refused.html", "Which letters?", context, status=400)
     wanted, payload = form.wanted(), visit.may("view_payload")
-    lines: Iterator[str] = iter(())
+    sent: Pieces = _nothing()
     if visit.request.method == "GET":  # a HEAD exports nothing
-        _note(visit, wanted, payload)
-        lines = _lines(visit.desk.letters, wanted, payload)
-    sent = _in_thread(lines) if isinstance(visit.request, ASGIRequest) else lines
-    headers = {"Content-Disposition": 'attachment; filename="dead-letters.jsonl"', "X-Content-Type-Options": "nosniff"}
-    return StreamingHttpResponse(sent, content_type="application/x-ndjson; charset=utf-8", headers=headers)
+        intent = _intent(wanted, payload)
+        leave(visit, intent)
+        sent = _Export(visit, intent, _lines(visit.desk.letters, wanted, payload))
+    return attached(visit.request, sent, name="dead-letters.jsonl", kind="application/x-ndjson; charset=utf-8")
 
 
-def _note(visit: Visit, wanted: Filter, payload: bool) -> None:
+def _nothing() -> Generator[str]:
+    yield from ()
+
+
+class _Export:
+    """Letters on their way. How it ended is noted, once: it was all of them, or it was broken off."""
+
+    def __init__(self, visit: Visit, intent: Note, lines: Iterator[list[str]]) -> None:
+        self._visit, self._intent, self._lines = visit, intent, lines
+        self._number, self._ended = 0, False
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        try:
+            lines = next(self._lines)
+        except StopIteration:
+            self._end(f"exported {amount(self._number, 'letter')}")
+            raise
+        except BaseException as error:
+            self._end(f"{self._broken_off()}: {type(error).__name__}")
+            raise
+        self._number += len(lines)
+        return "".join(lines)
+
+    def close(self) -> None:
+        """Note that whoever asked for it has gone, where it has not ended before."""
+        self._end(self._broken_off())
+
+    def _broken_off(self) -> str:
+        return f"broken off after {amount(self._number, 'letter')}"
+
+    def _end(self, outcome: str) -> None:
+        if not self._ended:
+            self._ended = True
+            try_to_leave(self._visit, replace(self._intent, outcome=outcome))
+
+
+def _intent(wanted: Filter, payload: bool) -> Note:
     acting = callers.acting()
-    about = Note(
+    return Note(
         action="export", caller=acting.caller, outcome=INTENDED, correlation_id=acting.correlation_id,
         input=f"{said(wanted)}, {'with' if payload else 'without'} payloads",
     )  # fmt: skip
-    with visit.desk.breaker.trying():
-        visit.desk.coordinator.note(about)
 
 
-def _lines(reader: Letters, wanted: Filter, payload: bool) -> Iterator[str]:
+def _lines(reader: Letters, wanted: Filter, payload: bool) -> Iterator[list[str]]:
     for stretch in reader.walk(wanted):
         for some in batches(stretch.letters, _BATCH):
-            yield "".join(f"{records.opened_line(opened, payload=payload)}\n" for opened in reader.opened(some))
-
-
-async def _in_thread(pieces: Iterator[str]) -> AsyncIterator[str]:
-    """Under ASGI: Django would gather all pieces of a plain iterator before it sends the first."""
-    while (piece := await sync_to_async(_next)(pieces)) is not None:
-        yield piece
-
-
-def _next(pieces: Iterator[str]) -> str | None:
-    return next(pieces, None)
+            yield [f"{records.opened_line(opened, payload=payload)}\n" for opened in reader.opened(some)]

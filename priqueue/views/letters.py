@@ -3,17 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from django import forms
 from django.http import HttpResponse, HttpResponseRedirect, QueryDict
 
 from priqueue.coordinator.letters import Filter, Letter, Page
 from priqueue.handlers import registry
+from priqueue.views import taken
 from priqueue.views.visit import Visit
 
 SIZE = 25
 _CAUSES = 20
-_PLACES = ("older", "newer", "oldest", "at")
 
 
 def _text(label: str, length: int = 400, suggestions: str = "") -> forms.CharField:
@@ -64,6 +65,9 @@ class Row:
     error: str
     message: str
     attempts: int
+    #: what the letter's address carries, and what the row is called in the list's: see ``way``
+    way: str
+    fragment: str
 
 
 def letters(visit: Visit) -> HttpResponse:
@@ -72,26 +76,41 @@ def letters(visit: Visit) -> HttpResponse:
     understood = form.is_valid() and place.is_valid()
     with visit.desk.breaker.trying():
         causes = visit.desk.letters.causes()
-        page = _page(visit, form.wanted(), place.cleaned_data) if understood else Page(letters=())
-        rows = _rows(visit, page.letters) if page else []
+        page = page_at(visit, form.wanted(), place.cleaned_data) if understood else Page(letters=())
+        rows = _rows(visit, page.letters, query_of(form, place)) if page else []
     if page is None:  # a cursor that is from no letter
         return HttpResponseRedirect(f"?{query_of(form)}")
     query, total = query_of(form), sum(causes.values())
+    visit.people.expect(row.letter.caller for row in rows)
     context = {
         "form": form, "place": place, "understood": understood, "rows": rows, "page": page, "query": query,
+        "way": QueryDict(query_of(form, place)).items(),
         "causes": [_cause(cause, number, form) for cause, number in list(causes.items())[:_CAUSES]],
         "more_causes": max(0, len(causes) - _CAUSES), "total": total, "words": form.words(),
         "number": _number(form, page, causes, place) if understood else None,
-        "older": page.older and _query_at(query, older=page.older),
-        "newer": page.newer and _query_at(query, newer=page.newer), "oldest": _query_at(query, oldest="1"),
+        "older": page.older and query_at(query, older=page.older),
+        "newer": page.newer and query_at(query, newer=page.newer), "oldest": query_at(query, oldest="1"),
+        "last": taken.last(visit) if understood and not total and not query else None,
         "handlers": [handler.name for handler in registry], "lanes": visit.desk.settings.lane_names,
     }  # fmt: skip
     return visit.render("letters.html", "Dead letters", context)
 
 
-def query_of(form: FilterForm) -> str:
-    """Return the query string of a filter, without a place."""
-    return _query({name: form.data.get(name, "") for name in form.fields})
+def query_of(*forms: FilterForm | PlaceForm) -> str:
+    """Return the query string of a filter, and of a place in it if given."""
+    return _query({name: form.data.get(name, "") for form in forms for name in form.fields})
+
+
+def query_at(query: str, **place: str) -> str:
+    """Return a query string with more to it."""
+    there = QueryDict(query, mutable=True)
+    there.update(place)
+    return there.urlencode()
+
+
+def fragment_of(job: str) -> str:
+    """Return what the row of a letter is called in the list's address."""
+    return f"letter-{quote(job, safe='')}"
 
 
 def _query(given: dict[str, str]) -> str:
@@ -100,13 +119,7 @@ def _query(given: dict[str, str]) -> str:
     return query.urlencode()
 
 
-def _query_at(query: str, **place: str) -> str:
-    there = QueryDict(query, mutable=True)
-    there.update(place)
-    return there.urlencode()
-
-
-def _page(visit: Visit, wanted: Filter, place: dict[str, Any]) -> Page | None:
+def page_at(visit: Visit, wanted: Filter, place: dict[str, Any]) -> Page | None:
     """Return the page that is asked for; None for a cursor that is from no letter."""
     reader = visit.desk.letters
     try:
@@ -120,12 +133,13 @@ def _page(visit: Visit, wanted: Filter, place: dict[str, Any]) -> Page | None:
     return page if page.letters or not place["newer"] or page.newer else reader.page(wanted, size=SIZE)
 
 
-def _rows(visit: Visit, found: Sequence[Letter]) -> list[Row]:
+def _rows(visit: Visit, found: Sequence[Letter], query: str) -> list[Row]:
     latest = visit.desk.letters.latest(found)
     return [
         Row(
             letter, last.attempt.error if last.attempt else error_of(letter),
             last.attempt.message if last.attempt and visit.may("view_payload") else "", last.failures + last.crashes,
+            way=query_at(query, here=letter.cursor), fragment=fragment_of(letter.id),
         )
         for letter, last in zip(found, latest, strict=True)
     ]  # fmt: skip

@@ -23,8 +23,7 @@ def note(visit: Visit, outcome: str, *, about: str = "", reason: str = "") -> No
         action=visit.action, caller=acting.caller, outcome=outcome, lane=parts.get("lane", ""),
         job=parts.get("job", ""), input=about or _other(parts), reason=reason, correlation_id=acting.correlation_id,
     )  # fmt: skip
-    with visit.desk.breaker.trying():
-        visit.desk.coordinator.note(made)
+    leave(visit, made)
 
 
 def try_to_note(visit: Visit, outcome: str, *, about: str = "", reason: str = "") -> None:
@@ -32,7 +31,21 @@ def try_to_note(visit: Visit, outcome: str, *, about: str = "", reason: str = ""
     try:
         note(visit, outcome, about=about, reason=reason)
     except PriqueueError as error:
-        _tell("could not note %r of %s at %s: %s", outcome, visit, str(error))
+        _tell_lost(visit, callers.acting().caller, outcome, error)
+
+
+def leave(visit: Visit, made: Note) -> None:
+    """Leave a note that says all by itself. Raises QueueUnavailable."""
+    with visit.desk.breaker.trying():
+        visit.desk.coordinator.note(made)
+
+
+def try_to_leave(visit: Visit, made: Note) -> None:
+    """Leave it if that is possible, also when nobody acts any more, as at the end of what was sent bit by bit."""
+    try:
+        leave(visit, made)
+    except PriqueueError as error:
+        _tell_lost(visit, made.caller, made.outcome, error)
 
 
 def note_denial(visit: Visit, page: str, missing: str) -> None:
@@ -45,16 +58,18 @@ def note_denial(visit: Visit, page: str, missing: str) -> None:
         with visit.desk.breaker.trying():
             is_first = visit.desk.forms.begin(mark) is None
     except PriqueueError as error:
-        _tell("could not note %r of %s at %s: %s", DENIED, visit, str(error))
+        _tell_lost(visit, callers.acting().caller, DENIED, error)
         return
     if is_first:
         try_to_note(visit, DENIED, about=visit.request.path, reason=f"needs priqueue.{missing}")
     else:
-        _tell("%s again within a minute: %s at %s: needs priqueue.%s", DENIED, visit, missing)
+        who, path = callers.acting().caller, escaped(visit.request.path)
+        _log.warning("%s again within a minute: %s at %s: needs priqueue.%s", DENIED, who, path, escaped(missing))
 
 
-def _tell(text: str, outcome: str, visit: Visit, why: str) -> None:
-    _log.warning(text, outcome, callers.acting().caller, escaped(visit.request.path), escaped(why))
+def _tell_lost(visit: Visit, caller: str, outcome: str, error: PriqueueError) -> None:
+    path, why = escaped(visit.request.path), escaped(str(error))
+    _log.warning("could not note %r of %s at %s: %s", outcome, caller, path, why)
 
 
 def _other(parts: Mapping[str, str]) -> str:

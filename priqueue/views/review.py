@@ -1,13 +1,11 @@
 """Review: the audit log, page by page, with what was intended beside what came of it; and its export."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
 
-from asgiref.sync import sync_to_async
 from django import forms
-from django.core.handlers.asgi import ASGIRequest
 from django.db import DatabaseError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBadRequest, StreamingHttpResponse
 from django.utils import timezone
@@ -18,6 +16,7 @@ from priqueue.audit.pages import ACTIONS, Page, Wanted
 from priqueue.coordinator import DENIED, INTENDED
 from priqueue.handlers import registry
 from priqueue.models import AuditEvent
+from priqueue.views.sending import attached
 from priqueue.views.visit import Visit
 
 _CURSORS = ("before", "after")
@@ -138,12 +137,7 @@ def export(visit: Visit, kind: str) -> HttpResponse | StreamingHttpResponse:
         return unavailable(visit, error)
     whole = chain(first, batches)
     pieces = exports.text(kind, whole if visit.may("view_payload") else privacy.hidden(whole))
-    sent = _in_thread(pieces) if isinstance(visit.request, ASGIRequest) else pieces
-    headers = {
-        "Content-Disposition": f'attachment; filename="audit.{kind}"',
-        "X-Content-Type-Options": "nosniff",
-    }
-    return StreamingHttpResponse(sent, content_type=exports.type_of[kind], headers=headers)
+    return attached(visit.request, pieces, name=f"audit.{kind}", kind=exports.type_of[kind])
 
 
 def unavailable(visit: Visit, error: DatabaseError) -> HttpResponse:
@@ -174,13 +168,3 @@ def shown_ms(ms: int) -> str:
     except (OverflowError, ValueError, OSError):
         return f"{ms} ms"
     return f"{moment:%Y-%m-%d %H:%M:%S}.{ms % 1000:03}"
-
-
-async def _in_thread(pieces: Iterator[str]) -> AsyncIterator[str]:
-    """Under ASGI: Django would gather all pieces of a plain iterator before it sends the first."""
-    while (piece := await sync_to_async(_next)(pieces)) is not None:
-        yield piece
-
-
-def _next(pieces: Iterator[str]) -> str | None:
-    return next(pieces, None)

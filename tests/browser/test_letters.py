@@ -1,5 +1,6 @@
 """Dead letters in a browser: from the status line to the fix, and many at once."""
 
+import re
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -51,6 +52,7 @@ def test_a_job_fails_its_letter_says_why_and_its_edited_copy_succeeds(
     page.get_by_role("button", name="Enqueue the edited job").click()
 
     expect(page.get_by_text("The letter stays, and says so.")).to_be_visible()
+    page.get_by_role("row", name="replaced by").locator(".pq-quiet a").click()
     expect(page.get_by_text("Ready in high")).to_be_visible()
     site.run("runworker", "--burst", "--lanes", "high")
     site.run("runauditor", "--once")
@@ -112,6 +114,47 @@ def test_some_are_selected_and_the_page_says_how_many(site: Site, open_as: Calla
     page.get_by_role("button", name="Purge 2 letters").click()
     expect(page.get_by_text("Purged 2 letters: duplicates.")).to_be_visible()
     assert site.raw.hlen(site.keys.letters) == 3
+
+
+def test_keys_lead_from_letter_to_letter_and_after_one_was_tended_the_next_has_the_focus(
+    site: Site, open_as: Callable[..., Page]
+) -> None:
+    oldest, third, second, newest = (job.id for job in site.bury(ODD, 4))
+    page = open_as(viewport={"width": 1280, "height": 320})
+    page.goto(f"{OWN}dead/?lane=high")
+
+    for _ in range(2):
+        page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.locator("#pq-id")).to_have_text(second)
+    page.keyboard.press("j")
+    expect(page.locator("#pq-id")).to_have_text(third)
+    page.keyboard.press("k")
+    expect(page.locator("#pq-id")).to_have_text(second)
+    page.get_by_role("link", name="Purge").click()
+    page.get_by_role("textbox", name="Reason").fill("just a duplicate")
+    page.get_by_role("button", name="Purge 1 letter").click()
+
+    expect(page.get_by_text("Purged 1 letter: just a duplicate.")).to_be_in_viewport()
+    expect(page).to_have_url(re.compile(rf"/queue/dead/\?lane=high#letter-{third}$"))
+    expect(page.locator(f"#letter-{third}")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#pq-id")).to_have_text(third)
+    assert [site.raw.hexists(site.keys.letters, job) for job in (newest, second, third, oldest)] == [1, 0, 1, 1]
+
+
+def test_without_javascript_links_lead_from_letter_to_letter_and_back(site: Site, open_as: Callable[..., Page]) -> None:
+    oldest, middle, newest = (job.id for job in site.bury(ODD, 3))
+    page = open_as(java_script_enabled=False)
+    page.goto(f"{OWN}dead/?lane=high")
+
+    page.locator(f"#letter-{newest}").click()
+    page.get_by_role("link", name="Older").click()
+    expect(page.locator("#pq-id")).to_have_text(middle)
+    page.get_by_role("link", name="Back to the list").click()
+
+    expect(page).to_have_url(re.compile(rf"/queue/dead/\?lane=high#letter-{middle}$"))
+    expect(page.locator(f"#letter-{oldest}")).to_be_visible()
 
 
 def test_a_key_leads_to_the_field_that_finds_a_job(site: Site, open_as: Callable[..., Page]) -> None:

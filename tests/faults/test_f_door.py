@@ -16,8 +16,8 @@ from priqueue.jobs import Job
 from priqueue.limits import Limit, Rule
 from tests.faults.test_d_delays import REFUSED
 from tests.faults.test_e_names import LANES, NAMES
-from tests.integration.test_api_bodies import DELAYS, INSTANTS, RAW
-from tests.integration.test_api_callers import SPOOFED, WRONG
+from tests.integration.door.test_api_bodies import DELAYS, INSTANTS, RAW
+from tests.integration.door.test_api_callers import SPOOFED, WRONG
 from tests.shop.jobs import open_note
 from tests.support.door import JOB, Holder, Stranger, open_door
 from tests.support.proxy import Proxy

@@ -180,6 +180,38 @@ def test_the_overview_and_one_letter_are_fast_and_small(
     measure(queue, figure, name, lambda: root.get(where))
 
 
+OPENED = {
+    "a letter of all": {}, "a letter of a lane": {"lane": "low"},
+    "a letter of a rare handler": {"handler": "shop.rare"},
+    "a letter of a caller in a lane": {"lane": "high", "caller": "user:7"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPENED)
+def test_a_letter_opened_from_the_middle_of_a_list_finds_those_beside_it_fast(
+    queue: Queue, root: Client, figure: Callable[..., None], name: str
+) -> None:
+    where = link_to_letter(root.get(DEAD, {**OPENED[name], "at": middle(queue)}))
+    assert link(root.get(where), "Older")
+
+    measure(queue, figure, name, lambda: root.get(where))
+
+
+def test_a_letter_beside_which_nothing_matches_gives_up_looking_fast(
+    queue: Queue, root: Client, figure: Callable[..., None]
+) -> None:
+    page = root.get(DEAD, {"at": middle(queue)})
+    where = link_to_letter(page).replace("?", "?caller=nobody&")
+
+    measure(queue, figure, "a letter with nothing beside it", lambda: root.get(where))
+
+
+def link_to_letter(page: Any) -> str:
+    found = re.search(r'<a id="letter-[^"]*" href="([^"]*)"', page.content.decode())
+    assert found
+    return found[1].replace("&amp;", "&")
+
+
 def test_a_purge_of_a_hundred_thousand_by_filter_holds_up_no_claim(
     queue: Queue, root: Client, figure: Callable[..., None]
 ) -> None:

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from hashlib import md5
 from typing import Any
 
 import pytest
@@ -66,6 +67,23 @@ def test_each_page_reads_few_rows_and_by_an_index(reader: Client) -> None:
         found[name] = scans(queries)
 
     assert {name: ways for name, ways in found.items() if "Seq Scan" in ways or max(ways.values()) > READ} == {}
+
+
+def test_who_took_letters_away_is_read_off_an_index(db: None, audit_postgres: Postgres) -> None:
+    fill(NUMBER)
+    jobs = [md5(str(number * 50).encode()).hexdigest() for number in range(100)]
+
+    with CaptureQueriesContext(connections[ALIAS]) as queries:
+        found = [
+            pages.newest("priqueue", "purge", "done"), pages.newest("priqueue", "ack", "nothing"),
+            pages.newest("priqueue", "requeue", "ready"),
+        ]  # fmt: skip
+        rows = pages.of_jobs(jobs, ["claim", "purge"])
+
+    assert [row and row.id for row in found] == [NUMBER // 100, None, None]
+    assert len({row.job for row in rows}) == 100
+    ways = scans(queries)
+    assert ("Seq Scan" in ways, max(ways.values()) <= 500) == (False, True), ways
 
 
 @pytest.mark.parametrize("query", ["", "lane=low", "since=2023-11-14T22:00:00", "job=x"])

@@ -1,5 +1,6 @@
 """Tours: a queue in which every page has something to show, and the addresses of all its pages."""
 
+from priqueue.coordinator.letters import Filter, Letters
 from priqueue.jobs import Failure
 from priqueue.views.routes import LETTERS, QUEUE
 from tests.support.sites import Site
@@ -40,8 +41,9 @@ def beat(site: Site) -> None:
 
 
 def addresses(site: Site) -> dict[str, str]:
-    """Return the address of every page, by mount and name."""
-    dead = next(iter(site.raw.hkeys(site.keys.letters)))
+    """Return the address of every page, by mount and name; of a letter as a list leads to it, with others beside it."""
+    letter = Letters(site.coordinator.client, site.coordinator.settings).page(Filter(), size=2).letters[1]
+    dead, here = letter.id, f"?here={letter.cursor}"
     ready = site.raw.lindex(site.keys.lane("low"), 0)
     parts = {"lane": "low", "worker": "web1:311:a7f3", "job": dead}
     mounts = {"admin": ("/admin/priqueue/queue/", "/admin/priqueue/deadletter/"), "own": ("/queue/", "/queue/dead/")}
@@ -54,6 +56,7 @@ def addresses(site: Site) -> dict[str, str]:
                 path = route.path
                 for name, value in {**parts, **({"job": ready} if route.name == "cancel" else {})}.items():
                     path = path.replace(f"<str:{name}>", value).replace(f"<path:{name}>", value)
-                found[f"{mount}-{route.name}"] = root + path
+                way = here if routes is LETTERS and "<path:job>" in route.path else ""
+                found[f"{mount}-{route.name}"] = root + path + way
         found[f"{mount}-found"] = f"{roots[0]}jobs/?id={dead}"
     return found | {"admin-audit": "/admin/priqueue/auditevent/"}

@@ -90,8 +90,27 @@
     }
   }
 
+  // j goes to the next older letter, k to the next newer one: in the list from row to row, on a letter's page to another.
+  function stepping() {
+    const rows = all("[data-letter]");
+    // Back from a letter: the address says which row is next.
+    rows.find((row) => row.id && `#${row.id}` === window.location.hash)?.focus();
+    document.addEventListener("keydown", (event) => {
+      const step = {j: 1, k: -1}[event.key];
+      if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]")) return;
+      const beside = one(step > 0 ? "a[data-older]" : "a[data-newer]");
+      if (beside) { event.preventDefault(); beside.click(); return; }
+      if (!rows.length) return;
+      event.preventDefault();
+      const at = rows.findIndex((row) => row.closest("tr").contains(document.activeElement));
+      rows[at < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, at + step))].focus();
+    });
+  }
+
   copying();
   selecting();
+  stepping();
   counting();
   running();
 })();

@@ -1,7 +1,7 @@
 """The HTTP door: who may come in. A key as Authorization: Bearer, or a session with the permission and a CSRF token."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -12,28 +12,11 @@ from django.test import Client
 from priqueue import apikeys, jobs
 from priqueue.limits import AT_THE_DOOR
 from priqueue.models import ApiKey
-from tests.support.door import JOB, Holder, Stranger, open_door, problem
+from tests.support.door import JOB, Holder, Stranger, problem
 from tests.support.queues import Queue
 
 pytestmark = pytest.mark.django_db
 NOBODY = (401, "unauthorized", [])
-
-
-@pytest.fixture
-def queue(real_queue: Queue) -> Queue:
-    """A queue on the real server alone: what is in question here lies before it."""
-    return real_queue
-
-
-@pytest.fixture(autouse=True)
-def door(queue: Queue) -> Iterator[None]:
-    with open_door(queue):
-        yield
-
-
-@pytest.fixture
-def holder() -> Holder:
-    return Holder()
 
 
 def turned_away(queue: Queue, answer: Any) -> tuple[int, str, list[str]]:

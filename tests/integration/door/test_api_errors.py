@@ -1,7 +1,6 @@
 """The HTTP door: what goes wrong inside is in the log under a correlation id, and outsiders get the id alone."""
 
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,28 +12,11 @@ from priqueue import apikeys, handlers, wiring
 from priqueue.api import submission, views
 from priqueue.exceptions import PriqueueError
 from priqueue.logs.lines import escaped
-from tests.support.door import JOB, Holder, Stranger, open_door, problem
+from tests.support.door import JOB, Holder, Stranger, problem
 from tests.support.queues import Queue
 
 pytestmark = pytest.mark.django_db
 SECRET = "a secret of the inside"
-
-
-@pytest.fixture
-def queue(real_queue: Queue) -> Queue:
-    """A queue on the real server alone: what is in question here lies before it."""
-    return real_queue
-
-
-@pytest.fixture(autouse=True)
-def door(queue: Queue) -> Iterator[None]:
-    with open_door(queue):
-        yield
-
-
-@pytest.fixture
-def holder() -> Holder:
-    return Holder()
 
 
 def fail(error: Exception) -> Any:

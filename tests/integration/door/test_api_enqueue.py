@@ -1,7 +1,7 @@
 """The HTTP door: jobs come in, are looked at and cancelled, by those whose they are."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,27 +10,10 @@ import pytest
 from priqueue import events, wiring
 from priqueue.jobs import Failure, from_ms
 from tests.shop.jobs import note, open_note
-from tests.support.door import JOB, Holder, open_door, problem
+from tests.support.door import JOB, Holder, problem
 from tests.support.queues import Queue
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def queue(real_queue: Queue) -> Queue:
-    """A queue on the real server alone: what is in question here lies before it."""
-    return real_queue
-
-
-@pytest.fixture(autouse=True)
-def door(queue: Queue) -> Iterator[None]:
-    with open_door(queue):
-        yield
-
-
-@pytest.fixture
-def holder() -> Holder:
-    return Holder()
 
 
 # ── one ──

@@ -1,7 +1,6 @@
 """The HTTP door: what is wrong is refused by name before anything is written, whatever bytes are sent."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,27 +9,10 @@ from django.test import RequestFactory, override_settings
 from priqueue import wiring
 from priqueue.api.bodies import largest_bytes
 from tests.shop.jobs import note
-from tests.support.door import JOB, Holder, open_door, problem
+from tests.support.door import JOB, Holder, problem
 from tests.support.queues import Queue
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def queue(real_queue: Queue) -> Queue:
-    """A queue on the real server alone: what is in question here lies before it."""
-    return real_queue
-
-
-@pytest.fixture(autouse=True)
-def door(queue: Queue) -> Iterator[None]:
-    with open_door(queue):
-        yield
-
-
-@pytest.fixture
-def holder() -> Holder:
-    return Holder()
 
 
 def refused(queue: Queue, answer: Any) -> tuple[int, str, list[str]]:
