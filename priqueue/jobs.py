@@ -190,7 +190,7 @@ class Job:
         )  # fmt: skip
 
 
-@dataclass(slots=True, kw_only=True)  # not frozen: every job costs two of these, and frozen ones cost three times as much
+@dataclass(slots=True, kw_only=True)  # not frozen: a run makes two, and frozen ones take three times as long
 class Claim:
     """A job under a lease: the right to run it and to settle it once."""
 

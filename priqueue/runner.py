@@ -148,8 +148,8 @@ class Runner:
     """Runs claims, at most as many at a time as it has threads, and tells when each is finished.
 
     Threads that take turns with the interpreter lock cost more than the shortest runs do. So while runs are usually
-    shorter than ``_QUICK_S``, one thread takes them one after the other, until one keeps it for ``PATIENCE_MS``: whoever
-    submits calls ``go``, and calls it again that much later if something is ``waiting`` still.
+    shorter than ``_QUICK_S``, one thread takes them one after the other, until one keeps it for ``PATIENCE_MS``:
+    whoever submits calls ``go``, and calls it again that much later if something is ``waiting`` still.
     """
 
     def __init__(
@@ -191,11 +191,11 @@ class Runner:
     def go(self) -> None:
         """Run what waits: each claim in a thread of its own, or quick ones by the thread that is at them."""
         with self._lock:
-            is_stuck = monotonic_s() - self._taken_s >= PATIENCE_MS / 1000
-            if self._usual_s >= _QUICK_S or (is_stuck and len(self._idle) < self._size):
-                self._wake(len(self._claims))
-            elif is_stuck:
+            is_quick = self._usual_s < _QUICK_S
+            if is_quick and len(self._idle) == self._size:
                 self._wake(1)
+            elif not is_quick or monotonic_s() - self._taken_s >= PATIENCE_MS / 1000:
+                self._wake(len(self._claims))
 
     def spread(self) -> None:
         """Run what waits, each claim in a thread of its own."""

@@ -4,8 +4,8 @@ import datetime
 import decimal
 import enum
 import json
-import socket
 import math
+import socket
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
