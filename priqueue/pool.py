@@ -28,11 +28,12 @@ from priqueue.ears import Ears
 from priqueue.exceptions import Timeout
 from priqueue.executor import Outcome, Verdict, failed
 from priqueue.jobs import Claim, Failure
-from priqueue.runner import Key, key_of
+from priqueue.runner import MOSTLY, PATIENCE_MS, QUICK_S, Key, key_of
 
 _STOP_GRACE_S = 1.0  # between asking a run to stop and ending its child
 _ALONE_WITHIN_S = 1.0  # a suspect that waits, or runs, for longer has one more child started, so that the others go on
 _MAX_EXTRA = 4
+_WORTH_IT = 8  # outcomes for which a round trip does not wait for more
 
 
 @dataclass(slots=True, eq=False)
@@ -66,7 +67,9 @@ class Pool:
         self._suspects: list[Run] = []
         self._outcomes: list[Outcome] = []
         self._ended: set[Place] = set()  # by us, because of a run over its time
-        self._looked_at_s = 0.0
+        self._looked_at_s = self._submitted_at_s = 0.0
+        self._over = 0  # of the runs, how many have ended and are not settled yet
+        self._quick = 0.0  # which part of the last dozens of runs was quick
         self._closing = False
         self._hung = ""
         self._crew = Crew(processes, ceil(size / (processes or 1)), settings, self._tell, ears, max_jobs)
@@ -118,13 +121,14 @@ class Pool:
                 self._place(run, place)
         self._place_suspects()
         self._crew.send()
+        self._submitted_at_s = monotonic_s()
 
     def take(self) -> list[Outcome]:
         """Return the outcomes that came in since the last call. Their slots stay occupied until ``vacate``."""
-        self._looked_at_s = monotonic_s()
-        self._ears.listen()
-        while not self._messages.empty():
-            self._heed(*self._messages.get_nowait())
+        self._hear()
+        while 0 < len(self._outcomes) < _WORTH_IT and (rest_s := self._rest_s()) > 0:
+            self._ears.wait(rest_s)
+            self._hear()
         self._watch_the_time()
         self._place_suspects()
         self._crew.send()
@@ -135,7 +139,9 @@ class Pool:
 
     def vacate(self, claim: Claim) -> None:
         """Free the slot of a claim that is settled, or lost for good."""
-        self._runs.pop(key_of(claim), None)
+        run = self._runs.pop(key_of(claim), None)
+        if run is not None and run.over:
+            self._over -= 1
 
     def next_look_s(self) -> float:
         """Return in how many seconds ``take`` has something to do even if nothing comes in."""
@@ -161,6 +167,22 @@ class Pool:
     def _tell(self, place: Place, what: str, value: Any) -> None:
         self._messages.put((place, what, value))
 
+    def _hear(self) -> None:
+        self._looked_at_s = monotonic_s()
+        self._ears.listen()
+        while not self._messages.empty():
+            self._heed(*self._messages.get_nowait())
+
+    def _rest_s(self) -> float:
+        """Return how long to wait for the rest of what was handed over together, when nearly all runs are quick.
+
+        The first of them to end is back before the others have begun. To settle it alone would take a round trip more
+        for each hand-over, while the child is at the others.
+        """
+        if self._quick < MOSTLY or self._over == len(self._runs):
+            return 0
+        return self._submitted_at_s + PATIENCE_MS / 1000 - self._looked_at_s
+
     def _heed(self, place: Place, what: str, value: Any) -> None:
         if what == "ready":
             self._crew.welcome(place)
@@ -179,6 +201,8 @@ class Pool:
     def _end(self, run: Run, outcome: Outcome) -> None:
         if not run.over:  # a run that was given up may still come to an end by itself
             run.over, run.deadline_s = True, inf
+            self._over += 1
+            self._quick += ((outcome.run_s < QUICK_S) - self._quick) / 32
             self._outcomes.append(outcome)
 
     def _place(self, run: Run, place: Place) -> None:

@@ -26,7 +26,8 @@ Key = tuple[str, str]
 
 #: how long a claim may wait for a thread that is at work already
 PATIENCE_MS = 1
-_QUICK_S = 0.0001
+#: a run that is shorter is quick, and what counts for most
+QUICK_S, MOSTLY = 0.0002, 0.9
 
 
 def key_of(claim: Claim) -> Key:
@@ -147,8 +148,8 @@ class Coroutines:
 class Runner:
     """Runs claims, at most as many at a time as it has threads, and tells when each is finished.
 
-    Threads that take turns with the interpreter lock cost more than the shortest runs do. So while runs are usually
-    shorter than ``_QUICK_S``, one thread takes them one after the other, until one keeps it for ``PATIENCE_MS``:
+    Threads that take turns with the interpreter lock cost more than the shortest runs do. So while nearly all runs are
+    shorter than ``QUICK_S``, one thread takes them one after the other, until one keeps it for ``PATIENCE_MS``:
     whoever submits calls ``go``, and calls it again that much later if something is ``waiting`` still.
     """
 
@@ -166,7 +167,7 @@ class Runner:
         self._idle: list[threading.Lock] = []  # one for each idle thread, which waits for its release
         self._size = size
         self._taken_s = 0.0  # when a thread last took a claim, or was woken for one
-        self._usual_s = 1.0  # how long a run takes, as the last dozens did
+        self._quick = 0.0  # which part of the last dozens of runs was quick
         self._slots = [Slot(settings) for _ in range(size)]
         self._coroutines = Coroutines(settings, self._finish, interrupted)
         self._lost: set[Key] = set()
@@ -191,7 +192,7 @@ class Runner:
     def go(self) -> None:
         """Run what waits: each claim in a thread of its own, or quick ones by the thread that is at them."""
         with self._lock:
-            is_quick = self._usual_s < _QUICK_S
+            is_quick = self._quick > MOSTLY
             if is_quick and len(self._idle) == self._size:
                 self._wake(1)
             elif not is_quick or monotonic_s() - self._taken_s >= PATIENCE_MS / 1000:
@@ -246,7 +247,7 @@ class Runner:
             # In a context of its own: a language, or a tenant, that a handler sets must not be the next job's.
             outcome = contextvars.copy_context().run(slot.run, claim, self._asker(claim))
             holds_connections = connections.tidy()
-            self._usual_s += (outcome.run_s - self._usual_s) / 16
+            self._quick += ((outcome.run_s < QUICK_S) - self._quick) / 32
             self._finish(outcome)
 
     def _finish(self, outcome: Outcome) -> None:
