@@ -167,6 +167,7 @@ class Runner:
         self._idle: list[threading.Lock] = []  # one for each idle thread, which waits for its release
         self._size = size
         self._taken_s = 0.0  # when a thread last took a claim, or was woken for one
+        self._relief = 1  # how many threads are woken when the one at work is stuck
         self._quick = 0.0  # which part of the last dozens of runs was quick
         self._slots = [Slot(settings) for _ in range(size)]
         self._coroutines = Coroutines(settings, self._finish, interrupted)
@@ -192,11 +193,13 @@ class Runner:
     def go(self) -> None:
         """Run what waits: each claim in a thread of its own, or quick ones by the thread that is at them."""
         with self._lock:
-            is_quick = self._quick > MOSTLY
-            if is_quick and len(self._idle) == self._size:
-                self._wake(1)
-            elif not is_quick or monotonic_s() - self._taken_s >= PATIENCE_MS / 1000:
+            is_stuck = monotonic_s() - self._taken_s >= PATIENCE_MS / 1000
+            if self._quick < MOSTLY:
                 self._wake(len(self._claims))
+            elif len(self._idle) == self._size or is_stuck:
+                self._wake(self._relief)
+            # One more thread, then two more, and so on: it may have been the machine that was busy, and not the thread.
+            self._relief = 2 * self._relief if is_stuck else 1
 
     def spread(self) -> None:
         """Run what waits, each claim in a thread of its own."""
