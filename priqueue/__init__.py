@@ -16,6 +16,7 @@ To follow a job's life, read the files in this order:
     pool         the slots: where a run takes place, its time, and who kills a child
     crew         the children of a worker: started, replaced, let go
     children     a child as its parent sees it
+    ears         how the claim loop hears its children
     orders       what a parent tells a child, on its way
     child        the process in which handlers run
     runner       runs beside each other in one process, in threads and on an event loop
