@@ -22,7 +22,8 @@ import django
 from priqueue import orders, wiring
 from priqueue.executor import Outcome, Verdict
 from priqueue.jobs import Claim, Failure, Job, from_ms, to_ms
-from priqueue.runner import PATIENCE_MS, Key, Runner, key_of
+from priqueue.pace import PATIENCE_MS
+from priqueue.runner import Key, Runner, key_of
 
 _PR_SET_PDEATHSIG = 1
 

