@@ -194,10 +194,11 @@ class Child:
             return
         except Exception:  # noqa: S110 (whatever it said, its end is told)
             pass
-        self._ears.remove(self)
         # A thread of its own: a process may take its time to end, and its neighbours' outcomes do not wait for that.
-        self._burial = threading.Thread(target=self._bury, name=f"burial-{self.process.pid}", daemon=True)
-        self._burial.start()
+        burial = threading.Thread(target=self._bury, name=f"burial-{self.process.pid}", daemon=True)
+        burial.start()  # where no thread can be started this raises, and it is heard, and tried, again
+        self._burial = burial
+        self._ears.remove(self)
 
     def _bury(self) -> None:
         self.kill()

@@ -103,10 +103,11 @@ class Worker:
 
     def run_once(self) -> float:
         """Settle, claim and hand over once; return the seconds to wait for something to do."""
+        self._watch()
+        # Before anything that may fail: what a child has said, and nobody heard, would end every wait at once.
+        self._settler.add(self._pool.take())
         if not self._registered:
             self._register()
-        self._watch()
-        self._settler.add(self._pool.take())
         self._settler.settle_others()
         token_taken, self._token_taken = self._token_taken, False
         limit = self._limit(self._settler.number_done)

@@ -218,6 +218,19 @@ def test_the_weights_are_those_of_the_worker_that_claims(make_queue: Callable[..
     assert _picks(queue, "w", 12) == ["high", "high", "default", "low"] * 3
 
 
+def test_lanes_in_another_order_than_that_of_who_registered_keep_their_pauses_and_credits(queue: Queue) -> None:
+    queue.register("w", ("high", "low"))
+    jobs = {lane: queue.enqueue(number=3, lane=lane) for lane in ("high", "low")}
+    queue.raw.hset(queue.keys.picker, mapping={"high,low:high": 2, "high,low:low": 0})
+    queue.coordinator.pause("low", caller="user:1", reason="test")
+    other = queue.with_settings(NAMESPACE=queue.settings.namespace, LANES={"low": 1, "default": 3, "high": 6})
+
+    claims = other.coordinator.pull("w", 2)
+
+    assert [claim.job.id for claim in claims] == [job.id for job in jobs["high"][:2]]
+    assert _credits(queue) == {"high,low:high": 0, "high,low:low": 0}
+
+
 def test_a_claim_of_many_is_as_many_picks_in_their_order(queue: Queue) -> None:
     _flood(queue, 30)
     queue.register("w")

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from redis import Redis
@@ -133,6 +134,20 @@ def test_a_sleeping_worker_takes_a_new_job_at_once(queue: Queue) -> None:
         queue.enqueue(name="tests.record")
 
         until(lambda: started, timeout_s=0.5)
+
+
+def test_what_a_child_has_said_is_heard_before_anything_that_may_fail(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = Worker(queue.coordinator, processes=0, concurrency=2)
+    heard: list[int] = []
+    monkeypatch.setattr(worker._pool, "take", lambda: heard.append(1) or [])
+    monkeypatch.setattr(worker, "_register", Mock(side_effect=QueueUnavailable("away")))
+
+    with pytest.raises(QueueUnavailable):
+        worker.run_once()
+
+    assert heard == [1]
 
 
 def test_a_full_worker_puts_back_the_token_it_took(queue: Queue) -> None:

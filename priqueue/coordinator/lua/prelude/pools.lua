@@ -2,21 +2,21 @@
 -- Output: none; pool_of, take and announce, for claim.lua
 local function pool_of(wanted, weights)
   local pool = {name = table.concat(wanted, ','), lanes = {}}
-  local is_wanted, weight_of, fields = {}, string.gmatch(weights, '%d+'), {}
-  for at, name in ipairs(wanted) do is_wanted[name], fields[at] = true, pool.name .. ':' .. name end
+  local place_of, weight_of, fields = {}, string.gmatch(weights, '%d+'), {} -- who registered may have another order
+  for at, name in ipairs(wanted) do place_of[name], fields[at] = at, pool.name .. ':' .. name end
   local credits, pauses = call('HMGET', picker, unpack(fields)), redis.pcall('HMGET', paused, unpack(wanted))
   for _, name in ipairs(order) do
     local weight = tonumber(weight_of())
-    if is_wanted[name] then
-      local at = #pool.lanes + 1
+    local at = place_of[name]
+    if at then
       local length = redis.pcall('LLEN', lanes[name].list)
       if type(length) ~= 'number' then -- a foreign value: this lane has no work, the others go on
         length = 0
         count('foreign', name)
       end
       if pauses[at] then length = 0 end
-      pool.lanes[at] = {name = name, list = lanes[name].list, wake = lanes[name].wake, weight = weight,
-        length = length, credit = tonumber(credits[at]) or 0, field = fields[at]}
+      table.insert(pool.lanes, {name = name, list = lanes[name].list, wake = lanes[name].wake, weight = weight,
+        length = length, credit = tonumber(credits[at]) or 0, field = fields[at]})
     end
   end
   return pool
