@@ -4,7 +4,6 @@ Everything that can be wrong is refused at the call, before anything is written.
 default it reaches the queue when the surrounding transaction commits, and never when it rolls back.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -13,7 +12,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 
-from priqueue import callers, events, handlers, limits, wiring
+from priqueue import callers, events, handlers, limits, payloads, wiring
 from priqueue.coordinator.stats import Stats
 from priqueue.exceptions import InvalidLane, NotHandedOver, PriqueueError, QueueFull, UnknownHandler
 from priqueue.handlers import AnyHandler, Handler
@@ -117,7 +116,7 @@ def prepare(
     caller, correlation_id = who
     return Job(
         name=found.name,
-        payload=json.loads(payload_json),
+        payload=payloads.loads(payload_json),
         lane=_lane(found.lane if lane is None else lane, settings.lane_names),
         delay_ms=delay_ms,
         run_at=run_at,

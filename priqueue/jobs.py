@@ -70,9 +70,12 @@ def due(delay: object, run_at: object, begin: datetime | None = None) -> tuple[i
     now if not given. Raises InvalidDelay.
     """
     if run_at is None:
+        begin = begin or now()
+        if delay is None:
+            return 0, begin
         # Rounded up: a job is never early.
-        delay_ms = -(-wait("delay", 0 if delay is None else delay) // timedelta(milliseconds=1))
-        return delay_ms, (begin or now()) + timedelta(milliseconds=delay_ms)
+        delay_ms = -(-wait("delay", delay) // timedelta(milliseconds=1))
+        return delay_ms, begin + timedelta(milliseconds=delay_ms)
     if delay is not None:
         raise InvalidDelay("delay and run_at: give one of them, not both")
     return None, _instant(run_at)
