@@ -5,6 +5,7 @@ the keys: packed once and kept, they no longer cost half of the client's time fo
 """
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from redis import Redis
@@ -35,7 +36,8 @@ class Line:
         """
         connection = self._pool.get_connection()
         try:
-            connection.send_packed_command([piece for each in commands for piece in _pieces(connection, *each)])
+            # In one piece: the server would wake for each, and begin to read what is still to come.
+            connection.send_packed_command([b"".join(chain(*(_pieces(connection, *each) for each in commands)))])
             return [_answer(connection) for _ in commands]
         except BaseException:
             connection.disconnect()  # or who uses it next would get what is still to come
