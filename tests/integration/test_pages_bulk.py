@@ -1,7 +1,6 @@
 """The pages of many letters at once: counted up to a moment, gone through in steps, stopped, gone on with."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,24 +11,13 @@ from priqueue import dead_letters
 from priqueue.coordinator import letters
 from priqueue.jobs import Failure
 from tests.support.queues import CAUSE, HANDLER, START_MS, Queue
-from tests.support.visiting import EVERYTHING, OWN, pages_of, text, token, visitor
+from tests.support.visiting import EVERYTHING, OWN, shown_queue, text, token, visitor, with_every_right
 
 pytestmark = pytest.mark.django_db
+queue, person = shown_queue, with_every_right
 DEAD = f"{OWN}dead/"
 BOTH = pytest.mark.parametrize("dead", [DEAD, "/admin/priqueue/deadletter/"])
 JSON = {"Accept": "application/json"}
-
-
-@pytest.fixture
-def queue(real_queue: Queue) -> Iterator[Queue]:
-    """A queue on a real server, shown by the pages of both mounts."""
-    with pages_of(real_queue):
-        yield real_queue
-
-
-@pytest.fixture
-def person(queue: Queue) -> Client:
-    return visitor(*EVERYTHING)
 
 
 def bury(queue: Queue, number: int, **options: Any) -> None:

@@ -1,7 +1,6 @@
 """The export of dead letters: a line for each, and in the audit log who took them along, how many, and whether all."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,27 +15,16 @@ from priqueue.views.review import paired
 from tests.support.auditing import auditor
 from tests.support.queues import Queue
 from tests.support.tending import DEAD, bury
-from tests.support.visiting import EVERYTHING, pages_of, visitor
+from tests.support.visiting import shown_queue, with_every_right
 
 pytestmark = pytest.mark.django_db
+queue, person = shown_queue, with_every_right
 ALL_LOW = "lane=low, with payloads"
 
 
 @pytest.fixture(autouse=True)
 def _two_in_a_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exporting, "_BATCH", 2)
-
-
-@pytest.fixture
-def queue(real_queue: Queue) -> Iterator[Queue]:
-    """A queue on a real server, shown by the pages of both mounts."""
-    with pages_of(real_queue):
-        yield real_queue
-
-
-@pytest.fixture
-def person(queue: Queue) -> Client:
-    return visitor(*EVERYTHING)
 
 
 def exports(queue: Queue) -> list[tuple[str, str]]:

@@ -1,7 +1,6 @@
 """The pages of dead letters: find the cause, read why, act on one, on some, on all, and never twice."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from django.test import Client
@@ -12,23 +11,12 @@ from priqueue.jobs import Failure
 from tests.shop.jobs import send_receipt
 from tests.support.queues import CAUSE, HANDLER, Queue
 from tests.support.tending import ADMIN_DEAD, DEAD, bury, link, listed
-from tests.support.visiting import EVERYTHING, pages_of, sent, text, token, visitor
+from tests.support.visiting import EVERYTHING, sent, shown_queue, text, token, visitor, with_every_right
 
 pytestmark = pytest.mark.django_db
+queue, person = shown_queue, with_every_right
 BOTH = pytest.mark.parametrize("dead", [DEAD, ADMIN_DEAD])
 DECLINED = Failure(error="shop.CardDeclined", message="do_not_honour", traceback="Traceback …\n")
-
-
-@pytest.fixture
-def queue(real_queue: Queue) -> Iterator[Queue]:
-    """A queue on a real server, shown by the pages of both mounts."""
-    with pages_of(real_queue):
-        yield real_queue
-
-
-@pytest.fixture
-def person(queue: Queue) -> Client:
-    return visitor(*EVERYTHING)
 
 
 def notes(queue: Queue) -> list[tuple[str, str]]:

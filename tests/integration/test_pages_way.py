@@ -1,7 +1,6 @@
 """From the list to a letter and back: to the same place, at the letter that comes next, and to nowhere else."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,22 +12,11 @@ from priqueue.jobs import Failure
 from priqueue.views import reading
 from tests.support.queues import HANDLER, Queue
 from tests.support.tending import ADMIN_DEAD, DEAD, bury, link, links, listed, opening
-from tests.support.visiting import EVERYTHING, pages_of, sent, text, token, visitor
+from tests.support.visiting import sent, shown_queue, text, token, with_every_right
 
 pytestmark = pytest.mark.django_db
+queue, person = shown_queue, with_every_right
 BOTH = pytest.mark.parametrize("dead", [DEAD, ADMIN_DEAD])
-
-
-@pytest.fixture
-def queue(real_queue: Queue) -> Iterator[Queue]:
-    """A queue on a real server, shown by the pages of both mounts."""
-    with pages_of(real_queue):
-        yield real_queue
-
-
-@pytest.fixture
-def person(queue: Queue) -> Client:
-    return visitor(*EVERYTHING)
 
 
 def told(queue: Queue, client: Client, where: str, **fields: str) -> tuple[str, Any]:

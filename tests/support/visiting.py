@@ -48,6 +48,12 @@ def stored_queue(real_queue: Queue, audit_database: str) -> Iterator[Queue]:
         yield real_queue
 
 
+@pytest.fixture
+def with_every_right(queue: Queue) -> Client:
+    """The browser of a member of the staff who may do everything, to the queue of the test."""
+    return visitor(*EVERYTHING)
+
+
 def visitor(*codenames: str, **options: Any) -> Client:
     """Return the browser of a new member of the staff with these permissions of ours."""
     name = f"visitor{User.objects.count()}"
