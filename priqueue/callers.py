@@ -16,6 +16,7 @@ from priqueue.exceptions import InvalidCaller
 
 # No quote, backslash, space or control character: Lua reads these words by a pattern, and logs print them.
 _WORD = re.compile(r"[^\s\"\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]{1,200}\Z")
+_LONGEST = 200
 
 
 @lru_cache(maxsize=1024)  # of a job's four words, three are the same for most jobs
@@ -25,7 +26,7 @@ def _is_word(value: str) -> bool:
 
 def check_word(field: str, value: object) -> str:
     """Return ``value`` if it may stand in an envelope's head. Raises InvalidCaller naming the field."""
-    if not isinstance(value, str) or not _is_word(value):
+    if not isinstance(value, str) or len(value) > _LONGEST or not _is_word(value):
         shown = repr(value)[:60]
         raise InvalidCaller(
             f"{field}: {shown} is not 1 to 200 characters without spaces, quotes, backslashes and control characters"

@@ -26,6 +26,7 @@ from priqueue.pace import PATIENCE_MS
 from priqueue.runner import Key, Runner, key_of
 
 _PR_SET_PDEATHSIG = 1
+_LONGEST_S = 1e9
 
 # What writes it may have been corrupted by a handler: unlike orders, it must not be able to crash who reads it.
 # ASCII: text that has no UTF-8, such as half of a surrogate pair, gets through as well.
@@ -65,8 +66,11 @@ def encode_outcome(outcome: Outcome) -> tuple[Any, ...]:
 
 
 def decode_outcome(values: tuple[Any, ...], claim: Claim) -> Outcome:
-    """Return the outcome that ``encode_outcome`` took apart."""
+    """Return the outcome that ``encode_outcome`` took apart. Raises what it has for values that it never made."""
     _, verdict, run_s, told, delay_s, note = values
+    texts = [*(told or ()), note]
+    if not all(0 <= wait_s <= _LONGEST_S for wait_s in (run_s, delay_s)) or not all(isinstance(t, str) for t in texts):
+        raise ValueError("no outcome")
     failure = Failure(error=told[0], message=told[1], traceback=told[2]) if told else None
     return Outcome(claim=claim, verdict=Verdict(verdict), run_s=run_s, failure=failure, delay_s=delay_s, note=note)
 
@@ -129,9 +133,9 @@ def _heed(runner: Runner, messages: Iterable[tuple[str, Any]]) -> None:
         if order == "run":
             runner.submit(decode_claim(value))
         elif order == "interrupt":
-            runner.interrupt(_key(value))
+            runner.interrupt(decode_key(value))
         else:
-            runner.lose(_key(value))
+            runner.lose(decode_key(value))
 
 
 def _hang_up(line: socket.socket) -> None:
@@ -139,8 +143,11 @@ def _hang_up(line: socket.socket) -> None:
         os.close(line.detach())  # ``close`` would wait until nobody reads from it
 
 
-def _key(value: Iterable[str]) -> Key:
+def decode_key(value: Iterable[str]) -> Key:
+    """Return what tells a run from all others, as it travelled. Raises ValueError for what is no such thing."""
     job_id, token = value
+    if not (isinstance(job_id, str) and isinstance(token, str)):
+        raise ValueError("no key of a run")
     return job_id, token
 
 

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from priqueue.child import decode_outcome, encode_claim
+from priqueue.child import decode_key, decode_outcome, encode_claim
 from priqueue.conf import Settings
 from priqueue.ears import Ears
 from priqueue.executor import Outcome
@@ -23,6 +23,7 @@ from priqueue.jobs import Claim
 from priqueue.orders import BUFFER_BYTES, Orders
 from priqueue.runner import Key, Runner, key_of
 
+_LONGEST_LINE = 2**26  # more than all slots of a child can say at once
 _START = "import sys; sys.path[:] = {path!r}; from priqueue.child import main; main({descriptor}, {parent}, {threads})"
 
 
@@ -130,6 +131,7 @@ class Child:
         theirs.close()
         self._orders = Orders(self._socket, f"orders-{self.process.pid}")
         self._said = b""  # the beginning of a line, whose end is still to come
+        self._silent = False
         self._burial: threading.Thread | None = None
         self._ears = ears
         ears.add(self)
@@ -166,9 +168,10 @@ class Child:
     def end(self) -> None:
         """End the process now, and wait until everything it said has been told."""
         self.kill()
-        while self._burial is None:
+        while not self._silent:
             self.hear(wait=True)
-        self._burial.join()
+        if self._burial is not None:
+            self._burial.join()
 
     def cause_of_death(self) -> str:
         """Return how the process ended, for people."""
@@ -186,6 +189,8 @@ class Child:
             if said:
                 # A line without an end is all that it got out before it died.
                 *lines, self._said = (self._said + said).split(b"\n")
+                if len(self._said) > _LONGEST_LINE:
+                    raise ValueError("a line without an end")
                 for line in lines:
                     for what, value in json.loads(line):
                         self._tell(self, what, self._read_value(what, value))
@@ -194,14 +199,19 @@ class Child:
             return
         except Exception:  # noqa: S110 (whatever it said, its end is told)
             pass
+        self._silent = True
+        self._ears.remove(self)
+        self.kill()  # now: the programs that its runs started may be what leaves no room for a thread
         # A thread of its own: a process may take its time to end, and its neighbours' outcomes do not wait for that.
         burial = threading.Thread(target=self._bury, name=f"burial-{self.process.pid}", daemon=True)
-        burial.start()  # where no thread can be started this raises, and it is heard, and tried, again
-        self._burial = burial
-        self._ears.remove(self)
+        try:
+            burial.start()
+        except RuntimeError:  # no more threads
+            self._bury()
+        else:
+            self._burial = burial
 
     def _bury(self) -> None:
-        self.kill()
         self.process.wait()
         self._socket.close()
         self._tell(self, "gone", None)
@@ -210,4 +220,8 @@ class Child:
     def _read_value(self, what: str, value: Any) -> Outcome | Key | None:
         if what == "done":
             return decode_outcome(value, self.runs[tuple(value[0])])
-        return tuple(value) if what == "interrupted" else None
+        if what == "interrupted":
+            return decode_key(value)
+        if what != "ready":
+            raise ValueError(f"a child says nothing like {what!r:.40}")
+        return None

@@ -13,6 +13,7 @@ from typing import Protocol
 from priqueue.loops import Bell
 
 _MANY = 4096
+_OFTEN = 16
 
 
 class Speaker(Protocol):
@@ -56,10 +57,13 @@ class Ears(Bell):
         self._selector.unregister(speaker)
 
     def listen(self) -> None:
-        """Hear everybody who has something to say now."""
-        for key, _ in self._selector.select(0):
-            if key.data is not None:
-                key.data.hear()
+        """Hear everybody who has something to say now, to the end; who finds no end is heard again later."""
+        for _ in range(_OFTEN):
+            speaking = [key.data for key, _ in self._selector.select(0) if key.data is not None]
+            if not speaking:
+                return
+            for speaker in speaking:
+                speaker.hear()
 
 
 def _close(selector: selectors.BaseSelector, ends: tuple[int, int]) -> None:

@@ -17,6 +17,7 @@ Order = tuple[str, Any]
 #: enough for what a turn brings to many slots, so that it is read at once
 BUFFER_BYTES = 65_536
 _LENGTH = struct.Struct("!I")
+_LOOK_AGAIN_S = 1
 
 
 def pack(orders: Any) -> bytes:
@@ -79,11 +80,10 @@ class Orders:
     def send(self, *orders: Order) -> None:
         """Send what is held, and these."""
         with self._lock:
-            if not (self._held or orders):
-                return
-            self._unsent += pack([*self._held, *orders])
-            self._held.clear()
-            if not self._behind and not self._sent_all():
+            if self._held or orders:
+                self._unsent += pack([*self._held, *orders])
+                self._held.clear()
+            if self._unsent and not self._behind and not self._sent_all():
                 # Where no thread can be started this raises, and the next to send tries again.
                 threading.Thread(target=self._catch_up, name=self._name, daemon=True).start()
                 self._behind = True
@@ -102,7 +102,7 @@ class Orders:
         with selectors.DefaultSelector() as selector:
             selector.register(self._to, selectors.EVENT_WRITE)
             while True:
-                selector.select()
+                selector.select(_LOOK_AGAIN_S)  # who is buried meanwhile is forgotten by the selector
                 with self._lock:
                     if self._sent_all():
                         self._behind = False

@@ -189,8 +189,8 @@ class Pool:
     def _end(self, run: Run, outcome: Outcome) -> None:
         if not run.over:  # a run that was given up may still come to an end by itself
             run.over, run.deadline_s = True, inf
-            self._pace.note(outcome.run_s)
             self._outcomes.append(outcome)
+            self._pace.note(outcome.run_s)
 
     def _place(self, run: Run, place: Place) -> None:
         run.place, run.asked, run.interrupted = place, False, False

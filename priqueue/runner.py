@@ -189,13 +189,14 @@ class Runner:
     def go(self) -> None:
         """Run what waits: each claim in a thread of its own, or quick ones by the thread that is at them."""
         with self._lock:
-            is_stuck = monotonic_s() - self._taken_s >= PATIENCE_MS / 1000
+            at_work = self._size - len(self._idle)
+            is_stuck = at_work > 0 and monotonic_s() - self._taken_s >= PATIENCE_MS / 1000
+            # One more thread, then two more, and so on: it may have been the machine that was busy, and not the thread.
+            self._relief = min(2 * self._relief, self._size) if is_stuck else 1
             if not self._pace.is_quick:
                 self._wake(len(self._claims))
-            elif len(self._idle) == self._size or is_stuck:
+            elif is_stuck or not at_work:
                 self._wake(self._relief)
-            # One more thread, then two more, and so on: it may have been the machine that was busy, and not the thread.
-            self._relief = 2 * self._relief if is_stuck else 1
 
     def spread(self) -> None:
         """Run what waits, each claim in a thread of its own."""

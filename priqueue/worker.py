@@ -204,7 +204,7 @@ class Worker:
                 wait_s = backoff_s(failures)
                 events.send(events.loop_failed, loop=self.loop.name, error=error, wait_s=wait_s)
             self.loop.turned()
-            if self._pool.occupied:  # what ended the last run wakes nobody any more
+            if self._pool.occupied and not self._forced:  # what ended the last run wakes nobody any more
                 self.loop.wait(min(left_s, wait_s))
         self._leave()
 

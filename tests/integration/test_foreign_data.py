@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from priqueue.exceptions import PriqueueError
 from priqueue.jobs import State
 from priqueue.sweeper import Sweeper
 from priqueue.ticker import Ticker
@@ -67,6 +68,32 @@ def test_ghosts_left_behind_leave_a_token_so_that_the_next_claim_comes_at_once(q
     queue.coordinator.pull("w")
 
     assert queue.tokens() == {"high": 1}
+
+
+def test_what_stands_before_the_ghosts_that_are_too_many_is_given(queue: Queue) -> None:
+    lane = queue.keys.lane("high")
+    first, *_ = queue.enqueue(lane="high")
+    queue.raw.lpush(lane, *(f"before{number}" for number in range(1_000)))
+    queue.raw.rpush(lane, *(f"behind{number}" for number in range(5)))
+    queue.register("w")
+
+    claims = queue.coordinator.pull("w", 1), queue.coordinator.pull("w", 9)
+
+    assert [[claim.job.id for claim in each] for each in claims] == [[first.id], []]
+    assert queue.counters()["ghosts:high"] == 1_005
+
+
+@pytest.mark.parametrize("foreign", ["1.5", "many"])
+def test_a_foreign_number_of_leases_keeps_a_worker_from_claims_and_loses_no_job(queue: Queue, foreign: str) -> None:
+    (job,) = queue.enqueue()
+    queue.register("w")
+    queue.raw.hset(queue.keys.slots, "w", foreign)
+
+    with pytest.raises(PriqueueError):
+        queue.coordinator.pull("w")
+
+    assert queue.raw.lrange(queue.keys.lane("default"), 0, -1) == [job.id]
+    assert (queue.raw.hgetall(queue.keys.inflight), queue.raw.hgetall(queue.keys.slots)) == ({}, {"w": foreign})
 
 
 def test_ghosts_cost_their_lane_no_share(queue: Queue) -> None:

@@ -3,6 +3,7 @@
 import socket
 import threading
 from collections.abc import Iterator
+from unittest.mock import Mock
 
 import pytest
 
@@ -147,3 +148,18 @@ def test_orders_that_do_not_come_are_waited_for_no_longer_than_the_patience(
     ours.sendall(pack([("run", 1)])[3:] + pack([("run", 2)]))
 
     assert (given, inbox.read(10_000)) == ([[], []], [("run", 1), ("run", 2)])
+
+
+def test_what_no_thread_could_be_started_for_is_sent_by_the_next_to_send(
+    ends: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = ends
+    orders = Orders(ours, "orders")
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", Mock(side_effect=RuntimeError("can't start new thread")))
+        with pytest.raises(RuntimeError):
+            orders.send(("run", LARGE))
+
+    orders.send()
+
+    assert read(theirs, 1) == [("run", LARGE)]

@@ -121,3 +121,19 @@ def test_more_than_there_are_threads_for_waits_for_the_first_that_ends(stage: St
     stage.gate.set()
 
     until(lambda: sorted(stage.finished) == ["a", "b", "c", "d", "e"])
+
+
+def test_quick_runs_that_come_one_by_one_leave_the_next_that_come_together_to_one_thread(stage: Stage) -> None:
+    stage.usually(QUICK_S)
+    for number in range(10):
+        stage.submit(f"alone-{number}")
+        stage.runner._taken_s = 0  # long ago
+        stage.runner.go()
+        until(lambda: len(stage.runner._idle) == 4)
+    stage.threads.clear()
+
+    stage.submit("a", "b", "c", "d")
+    stage.runner.go()
+
+    until(lambda: stage.finished[-4:] == ["a", "b", "c", "d"])
+    assert len(set(stage.threads.values())) == 1

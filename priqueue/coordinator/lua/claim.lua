@@ -27,6 +27,7 @@ local pool = pool_of(record.lanes, ARGV[9])
 local picks, ids, envelopes = plan_ready(pool, room)
 announce(pool)
 if #picks > 0 then
+  call('HINCRBY', slots, worker, #ids) -- first: where a foreign value stands there, it fails before anything is done
   local tries, times, deadline = on_many('HMGET', attempts, ids), on_many('HMGET', since, ids), now + lease_ms
   local leases, waited = {}, {}
   for at, lane in ipairs(picks) do
@@ -43,7 +44,6 @@ if #picks > 0 then
   take(pool)
   write_leases(leases, deadline)
   on_many('HDEL', since, waited)
-  call('HINCRBY', slots, worker, #ids)
   call('HSET', claims, worker, claim_id .. ' ' .. table.concat(ids, ' '))
 end
 call('HSET', heartbeats, worker, now_text)

@@ -35,9 +35,9 @@ local function write_lease(lease, deadline)
   write_leases({lease}, deadline)
 end
 local function end_leases(ids, worker)
+  call('HINCRBY', slots, worker, -#ids) -- first: where a foreign value stands there, it fails before anything is done
   on_many('HDEL', inflight, ids)
   on_many('ZREM', deadlines, ids)
-  call('HINCRBY', slots, worker, -#ids)
 end
 local function end_lease(lease)
   end_leases({lease.id}, lease.worker)

@@ -13,27 +13,27 @@ local function heads_of(pool, picks) -- the ids of the picks, in their order
   end
   return ids
 end
-local function drop_ghosts(picks, ids, envelopes) -- how many
-  local held, buried, seen_before, ghosts = on_many('HMGET', inflight, ids), on_many('HMGET', letters, ids), {}, 0
+local function ghosts_in(ids, envelopes) -- at which places
+  local held, buried, seen_before, places = on_many('HMGET', inflight, ids), on_many('HMGET', letters, ids), {}, {}
   for at, id in ipairs(ids) do
-    if not envelopes[at] or held[at] or buried[at] or seen_before[id] then
-      local lane = picks[at]
-      call('LREM', lane.list, 1, id)
-      lane.length, ghosts = lane.length - 1, ghosts + 1
-      count('ghosts', lane.name)
-    end
+    if not envelopes[at] or held[at] or buried[at] or seen_before[id] then places[#places + 1] = at end
     seen_before[id] = true
   end
-  return ghosts
+  return places
 end
-local function plan_ready(pool, room) -- the lane of each pick, its id and its envelope; after 1,000 ghosts none
+local function plan_ready(pool, room) -- the lane of each pick, its id and its envelope; beyond 1,000 ghosts none
   local ghosts = 0
   while true do
-    local picks = plan(pool, ghosts < 1000 and room or 0)
+    local picks = plan(pool, room)
     local ids = heads_of(pool, picks)
     local envelopes = on_many('HMGET', jobs, ids)
-    local found = drop_ghosts(picks, ids, envelopes)
-    if found == 0 then return picks, ids, envelopes end
-    ghosts = ghosts + found
+    local places = ghosts_in(ids, envelopes)
+    if #places == 0 then return picks, ids, envelopes end
+    if ghosts >= 1000 then room = places[1] - 1 end -- what stands before the first of the others can be given
+    for _, at in ipairs(ghosts < 1000 and places or {}) do
+      call('LREM', picks[at].list, 1, ids[at])
+      picks[at].length, ghosts = picks[at].length - 1, ghosts + 1
+      count('ghosts', picks[at].name)
+    end
   end
 end
