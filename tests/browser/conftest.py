@@ -28,6 +28,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def fresh_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A site of the file's own, for tests that mind what others have left in the queue and in the audit log."""
+    with Site(tmp_path_factory.mktemp("site")) as running:
+        yield running
+
+
 @pytest.fixture
 def open_as(browser: Browser, site: Site) -> Iterator[Callable[..., Page]]:
     """Open a browser of its own for somebody who is logged in. What its console says in the end is a failure."""

@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.conftest import fresh_site
 from tests.support.accessibility import serious
 from tests.support.sites import Site
+
+site = fresh_site
 
 OWN = "/queue/"
 _MINUTES_AGO = 10

@@ -5,8 +5,10 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.conftest import fresh_site
 from tests.support.sites import Site
 
+site = fresh_site
 ADMIN, OWN = "/admin/priqueue/queue/", "/queue/"
 _HIDE = """(hidden) => {
   Object.defineProperty(document, "hidden", {configurable: true, get: () => hidden});
