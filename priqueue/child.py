@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import django
+from pydantic_core import to_json
 
 from priqueue import orders, wiring
 from priqueue.executor import Outcome, Verdict
@@ -28,9 +29,16 @@ from priqueue.runner import Key, Runner, key_of
 _PR_SET_PDEATHSIG = 1
 _LONGEST_S = 1e9
 
-# What writes it may have been corrupted by a handler: unlike orders, it must not be able to crash who reads it.
-# ASCII: text that has no UTF-8, such as half of a surrogate pair, gets through as well.
-_JSON = json.JSONEncoder(separators=(",", ":"))
+
+def encode_line(messages: Any) -> bytes:
+    """Return messages as they go to the parent, as JSON.
+
+    What writes it may have been corrupted by a handler: unlike orders, it must not be able to crash who reads it.
+    """
+    try:
+        return to_json(messages) + b"\n"
+    except ValueError:  # ASCII: text that has no UTF-8, such as half of a surrogate pair, gets through as well
+        return f"{json.dumps(messages)}\n".encode()
 
 
 def encode_claim(claim: Claim) -> tuple[Any, ...]:
@@ -68,11 +76,17 @@ def encode_outcome(outcome: Outcome) -> tuple[Any, ...]:
 def decode_outcome(values: tuple[Any, ...], claim: Claim) -> Outcome:
     """Return the outcome that ``encode_outcome`` took apart. Raises what it has for values that it never made."""
     _, verdict, run_s, told, delay_s, note = values
-    texts = [*(told or ()), note]
-    if not all(0 <= wait_s <= _LONGEST_S for wait_s in (run_s, delay_s)) or not all(isinstance(t, str) for t in texts):
+    if not (0 <= run_s <= _LONGEST_S and 0 <= delay_s <= _LONGEST_S and isinstance(note, str)):
         raise ValueError("no outcome")
-    failure = Failure(error=told[0], message=told[1], traceback=told[2]) if told else None
+    failure = _decode_failure(told) if told else None
     return Outcome(claim=claim, verdict=Verdict(verdict), run_s=run_s, failure=failure, delay_s=delay_s, note=note)
+
+
+def _decode_failure(told: Any) -> Failure:
+    error, message, traceback = told
+    if not all(isinstance(text, str) for text in told):
+        raise ValueError("no failure")
+    return Failure(error=error, message=message, traceback=traceback)
 
 
 class Outbox:
@@ -90,7 +104,7 @@ class Outbox:
             try:
                 batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
                 if batch:
-                    self._to.sendall(f"{_JSON.encode(batch)}\n".encode())
+                    self._to.sendall(encode_line(batch))
             finally:
                 self._sending.release()
 

@@ -4,10 +4,22 @@ A long-lived thread may hold a connection that the server has closed meanwhile, 
 open. Either would break the next job that runs there.
 """
 
+import threading
 from contextlib import suppress
+from typing import Any
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
+
+_here = threading.local()
+
+
+def _note(**_: Any) -> None:
+    _here.connected = True
+
+
+connection_created.connect(_note, dispatch_uid="priqueue.connections")
 
 
 def tidy() -> bool:
@@ -15,6 +27,8 @@ def tidy() -> bool:
 
     Return whether the thread has any, that is, whether they are to be tidied once more before the next job.
     """
+    if not hasattr(_here, "connected"):  # for every job, and to ask Django takes longer than the shortest of them
+        return False
     held = connections.all(initialized_only=True)
     for connection in held:
         with suppress(Exception):  # one that cannot even be closed must not cost this thread, or the other connections

@@ -2,7 +2,7 @@
 room.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from priqueue.children import Child, Here, Place
@@ -13,6 +13,9 @@ from priqueue.loops import backoff_s
 
 _MAX_FAILED_STARTS = 5
 _START_WITHIN_S = 60
+#: how long a suspect may wait, or run alone, before another child is started
+ALONE_WITHIN_S = 1.0
+_MAX_EXTRA = 4
 
 
 class Crew:
@@ -67,15 +70,20 @@ class Crew:
         for place in self.members:
             place.send()
 
-    def keep_up(self, extra: int) -> None:
-        """Start who is missing, with ``extra`` beyond the usual number; let go who has done its share, once empty."""
+    def keep_up(self, suspects_since_s: Iterable[float]) -> None:
+        """Start who is missing; let go who has done its share, once empty.
+
+        For each suspect that waits, or runs alone, for too long there is one more, so that the others go on.
+        """
         if not self._processes:
             self.members = self.members or [Here(self._threads, self._settings, self._tell, self._ears)]
             return
         for place, since_s in self._starting.items():
             if monotonic_s() > since_s + _START_WITHIN_S:
                 place.kill()
-        wanted = self._processes + extra
+        late_s = monotonic_s() - ALONE_WITHIN_S
+        late = sum(since_s <= late_s for since_s in (*suspects_since_s, *self.alone.values()))
+        wanted = self._processes + min(late, _MAX_EXTRA)
         staying = [place for place in self.members if not self._is_done(place)]
         surplus = [place for place in staying if place.ready and not place.runs and place not in self.alone]
         self._leaving.update(surplus[: max(0, len(staying) - wanted)])

@@ -89,12 +89,9 @@ class Handler(Generic[P, R]):
         self.aliases = tuple(self.aliases)
         self.backoff = _checked_backoff(self)
         self.signature = payloads.Signature(self.function)
+        #: whether the function is a coroutine function, which has to be awaited to run
+        self.is_async = inspect.iscoroutinefunction(self.function)
         functools.update_wrapper(self, self.function, updated=())
-
-    @property
-    def is_async(self) -> bool:
-        """Whether the function is a coroutine function, which has to be awaited to run."""
-        return inspect.iscoroutinefunction(self.function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)

@@ -23,7 +23,7 @@ from typing import Any
 from priqueue.children import Place
 from priqueue.clock import monotonic_s
 from priqueue.conf import Settings
-from priqueue.crew import Crew
+from priqueue.crew import ALONE_WITHIN_S, Crew
 from priqueue.ears import Ears
 from priqueue.exceptions import Timeout
 from priqueue.executor import Outcome, Verdict, failed
@@ -32,8 +32,6 @@ from priqueue.pace import PATIENCE_MS, Pace
 from priqueue.runner import Key, key_of
 
 _STOP_GRACE_S = 1.0  # between asking a run to stop and ending its child
-_ALONE_WITHIN_S = 1.0  # a suspect that waits, or runs, for longer has one more child started, so that the others go on
-_MAX_EXTRA = 4
 _WORTH_IT = 8  # outcomes for which a round trip does not wait for more
 
 
@@ -75,12 +73,15 @@ class Pool:
         threads = ceil(size / (processes or 1))
         self._crew = Crew(processes, threads, settings, lambda *said: self._messages.put(said), ears, max_jobs)
 
-    # --- what the claim loop asks and orders ---
-
     @property
     def occupied(self) -> int:
         """How many slots hold a claim."""
         return len(self._runs)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing runs."""
+        return all(run.over for run in self._runs.values())
 
     def free(self, vacated: int = 0) -> int:
         """Return how many more claims could begin to run now, once so many slots are vacated.
@@ -124,17 +125,22 @@ class Pool:
         self._crew.send()
         self._submitted_at_s = monotonic_s()
 
-    def take(self) -> list[Outcome]:
-        """Return the outcomes that came in since the last call. Their slots stay occupied until ``vacate``."""
+    def take(self, *, wait: bool = True) -> list[Outcome]:
+        """Return the outcomes that came in since the last call. Their slots stay occupied until ``vacate``.
+
+        Some of many quick runs are not worth a round trip: it waits for the rest, or leaves them to the next call.
+        """
         self._hear()
-        while 0 < len(self._outcomes) < _WORTH_IT and (rest_s := self._rest_s()) > 0:
+        while (rest_s := self._rest_s()) > 0:
+            if not wait:
+                return []
             self._ears.wait(rest_s)
             self._hear()
         self._watch_the_time()
         self._place_suspects()
         self._crew.send()
         if not self._closing:
-            self._crew.keep_up(self._extra())
+            self._crew.keep_up([run.waiting_since_s for run in self._suspects])
         outcomes, self._outcomes = self._outcomes, []
         return outcomes
 
@@ -146,8 +152,8 @@ class Pool:
         """Return in how many seconds ``take`` has something to do even if nothing comes in."""
         now_s = monotonic_s()
         times_s = [self._crew.next_start_s, *(run.deadline_s for run in self._runs.values())]
-        times_s += [run.waiting_since_s + _ALONE_WITHIN_S for run in self._suspects]
-        times_s += [since_s + _ALONE_WITHIN_S for since_s in self._crew.alone.values()]
+        times_s += [run.waiting_since_s + ALONE_WITHIN_S for run in self._suspects]
+        times_s += [since_s + ALONE_WITHIN_S for since_s in self._crew.alone.values()]
         # Not "later than now": what became due since ``take`` looked is still to be done.
         return min((max(0, time_s - now_s) for time_s in times_s if time_s > self._looked_at_s), default=inf)
 
@@ -158,8 +164,6 @@ class Pool:
             child.end()
         return [*self.take(), *(_released(run) for run in self._runs.values() if not run.over)]
 
-    # --- what happens to runs ---
-
     def _hear(self) -> None:
         self._looked_at_s = monotonic_s()
         self._ears.listen()
@@ -168,7 +172,7 @@ class Pool:
 
     def _rest_s(self) -> float:
         """Return how long to wait for the rest of some quick runs: the first is back before the others have begun."""
-        waits = self._pace.is_quick and not all(run.over for run in self._runs.values())
+        waits = 0 < len(self._outcomes) < _WORTH_IT and self._pace.is_quick and not self.idle
         return self._submitted_at_s + PATIENCE_MS / 1000 - self._looked_at_s if waits else 0
 
     def _heed(self, place: Place, what: str, value: Any) -> None:
@@ -209,13 +213,6 @@ class Pool:
             else:
                 self._crew.alone[place] = run.waiting_since_s
                 self._place(run, place)
-
-    def _extra(self) -> int:
-        """Return how many children beyond the usual are needed, so that suspects run and the others go on."""
-        late_s = monotonic_s() - _ALONE_WITHIN_S
-        waiting = sum(run.waiting_since_s <= late_s for run in self._suspects)
-        alone = sum(since_s <= late_s for since_s in self._crew.alone.values())
-        return min(waiting + alone, _MAX_EXTRA)
 
     def _watch_the_time(self) -> None:
         now_s = monotonic_s()

@@ -32,6 +32,11 @@ class Settler:
         return len(self._done)
 
     @property
+    def only_acks(self) -> bool:
+        """Whether there is something to settle, and all of it travels with the next claim."""
+        return bool(self._done) and not self._others
+
+    @property
     def in_doubt(self) -> bool:
         """Whether the last acks were sent and got no answer."""
         return self._acks_in_doubt > 0

@@ -2,7 +2,8 @@
 
 1. take the outcomes of all runs that ended meanwhile and settle them
 2. in the same round trip, claim for every free slot; never more, so nothing is fetched that cannot run now
-3. hand the claims to the pool; with nothing to do, wait for a token, an outcome or the order to stop
+3. hand the claims to the pool; where many runs have ended meanwhile, while the next round trip is under way
+4. with nothing to do, wait for a token, an outcome or the order to stop
 
 Asked to stop, it claims no more, lets runs end for the grace, and gives back what is left. A job is settled by the
 holder of its lease or not at all: what ends after its lease was lost or given back counts for nothing.
@@ -15,15 +16,15 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
+from math import inf
 
 from priqueue import events
 from priqueue.clock import monotonic_s
-from priqueue.coordinator import Coordinator
+from priqueue.coordinator import Coordinator, Turn
 from priqueue.ears import Ears
 from priqueue.exceptions import PriqueueError
 from priqueue.executor import Outcome, Verdict
 from priqueue.heartbeat import Heartbeat
-from priqueue.jobs import Claim
 from priqueue.loops import Loop, backoff_s
 from priqueue.pool import Pool
 from priqueue.settler import Settler
@@ -65,7 +66,7 @@ class Worker:
         self.processes = min(self.concurrency, self._settings.processes if processes is None else processes)
         self._burst = burst
         # Children are replaced after so many jobs; threads of this process cannot be, so the worker itself ends.
-        self._jobs_left = None if self.processes else max_jobs
+        self._jobs_left = inf if self.processes or max_jobs is None else max_jobs
         #: what the process is to exit with: 1 when it could not go on
         self.exit_code = 0
         self._threads: list[threading.Thread] = []
@@ -76,6 +77,7 @@ class Worker:
         self._asked_to_stop = self._forced = False
         self._stopped_at_s = 0.0
         self._claim_in_doubt = False
+        self._given: Turn | None = None  # what the last round trip gave, and nobody has read
         ears = Ears()
         self.loop = Loop("worker", self.run_once, bell=ears)
         self._pool = Pool(self.concurrency, self.processes, self._settings, ears, max_jobs)
@@ -105,7 +107,9 @@ class Worker:
         """Settle, claim and hand over once; return the seconds to wait for something to do."""
         self._watch()
         # Before anything that may fail: what a child has said, and nobody heard, would end every wait at once.
-        self._settler.add(self._pool.take())
+        self._settler.add(self._pool.take(wait=self._given is None))
+        if not self._settler.only_acks:
+            self._hand_over()
         if not self._registered:
             self._register()
         self._settler.settle_others()
@@ -117,7 +121,8 @@ class Worker:
         self._listen(self._limit(0) > 0 and not self._full)
         if not self._pool.occupied and (self._jobs_left == 0 or (self._burst and is_empty)):
             self.loop.stop()
-        return 0 if self._settler.number_done else min(self._pool.next_look_s(), self._coordinator.tokens_reliable_s)
+        busy = self._settler.number_done or self._given
+        return 0 if busy else min(self._pool.next_look_s(), self._coordinator.tokens_reliable_s)
 
     def _watch(self) -> None:
         """End this process, in order, when it is not whole any more: somebody will start a new one."""
@@ -132,20 +137,24 @@ class Worker:
         """Return for how many jobs there is room, once the slots of what is acked in the same round trip are free."""
         if self.loop.stopped:
             return 0
-        room = self._pool.free(vacated)
-        return room if self._jobs_left is None else min(room, self._jobs_left)
+        room = min(self._pool.free(vacated), self._jobs_left)
+        return max(0, int(room) - (self._given.number if self._given else 0))
 
     def _turn(self, limit: int) -> bool:
         """Make the one round trip; return whether there was room and nothing to claim."""
         repeat, acks = self._settler.in_doubt, self._settler.next_acks()
         self._claim_in_doubt = True  # until it is answered: it may have given leases that nobody knows of
-        turn = self._coordinator.turn(self.id, limit, acks, repeat=repeat)
-        self._claim_in_doubt, self._full = False, turn.state == "full"
-        self._settler.acked(turn.lost)
-        for claim, failure in turn.buried:
-            events.send(events.job_buried, claim=claim, failure=failure)
-        self._heed(turn.state)
-        self._hand_over(turn.claims)
+        begun = self._coordinator.begin_turn(self.id, limit, acks, repeat=repeat)
+        try:
+            self._hand_over()
+        finally:
+            turn = begun()
+            self._claim_in_doubt, self._full = False, turn.state == "full"
+            self._settler.acked(turn.lost)
+            self._heed(turn.state)
+            self._given = turn if turn.number else None
+        if self._pool.idle:  # else what ends by now may be worth the next round trip, under which these are handed over
+            self._hand_over()
         return turn.found_nothing
 
     def _heed(self, state: str) -> None:
@@ -155,16 +164,21 @@ class Worker:
         elif state == "draining":
             self.loop.stop()
 
-    def _hand_over(self, claims: Sequence[Claim]) -> None:
+    def _hand_over(self) -> None:
+        """Run what the last round trip gave."""
+        if self._given is None:
+            return
+        turn, self._given = self._given.read(), None
+        for claim, failure in turn.buried:
+            events.send(events.job_buried, claim=claim, failure=failure)
         if self.loop.stopped:  # the answer to a claim from before the order to stop
-            self._settler.add(Outcome(claim=claim, verdict=Verdict.RELEASE, run_s=0) for claim in claims)
+            self._settler.add(Outcome(claim=claim, verdict=Verdict.RELEASE, run_s=0) for claim in turn.claims)
             self.loop.wake()
             return
-        if self._jobs_left is not None:
-            self._jobs_left -= len(claims)
-        for claim in claims:
+        self._jobs_left -= len(turn.claims)
+        for claim in turn.claims:
             events.send(events.job_claimed, claim=claim)
-        self._pool.submit(claims)
+        self._pool.submit(turn.claims)
 
     def _register(self) -> None:
         self._coordinator.register(
@@ -210,6 +224,7 @@ class Worker:
 
     def _leave(self) -> None:
         """End the children first and give back what they held after: a released job must not still run here."""
+        self._hand_over()
         self._settler.add(self._pool.close())
         self._listener.stop()
         self._heartbeat.loop.stop()

@@ -10,9 +10,9 @@ from priqueue.coordinator.letters import Letters
 from priqueue.coordinator.operations import DENIED, INTENDED, Note, Refusal
 from priqueue.coordinator.outbox import Batch, Entry, Outbox
 from priqueue.coordinator.runs import Run, Runs
-from priqueue.coordinator.transitions import Coordinator
+from priqueue.coordinator.transitions import Coordinator, Turn
 
 __all__ = [
     "DENIED", "INTENDED", "Batch", "Census", "Coordinator", "Entry", "Inspector", "Letters", "Note", "Outbox",
-    "Refusal", "Run", "Runs",
+    "Refusal", "Run", "Runs", "Turn",
 ]  # fmt: skip

@@ -4,7 +4,8 @@ The client library's pipeline does the same for any commands. All of ours begin 
 the keys: packed once and kept, they no longer cost half of the client's time for a round trip.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
@@ -34,16 +35,31 @@ class Line:
 
         Raises RedisError where an answer is missing.
         """
+        return self.send(*commands)()
+
+    def send(self, *commands: tuple[Head, Sequence[str | int]]) -> Callable[[], list[Any]]:
+        """Send commands, and return what waits for their answers: to be called once. Raises RedisError."""
         connection = self._pool.get_connection()
-        try:
+        with self._dropped(connection):
             # In one piece: the server would wake for each, and begin to read what is still to come.
             connection.send_packed_command([b"".join(chain(*(_pieces(connection, *each) for each in commands)))])
-            return [_answer(connection) for _ in commands]
+        return lambda: self._answers(connection, len(commands))
+
+    def _answers(self, connection: Any, number: int) -> list[Any]:
+        with self._dropped(connection):
+            answers = [_answer(connection) for _ in range(number)]
+        self._pool.release(connection)
+        return answers
+
+    @contextmanager
+    def _dropped(self, connection: Any) -> Iterator[None]:
+        """Close a connection that fails in between: who used it next would get what is still to come."""
+        try:
+            yield
         except BaseException:
-            connection.disconnect()  # or who uses it next would get what is still to come
-            raise
-        finally:
+            connection.disconnect()
             self._pool.release(connection)
+            raise
 
 
 def _answer(connection: Any) -> Any:

@@ -8,9 +8,10 @@ import random
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from hashlib import sha1
 from importlib import resources
+from itertools import chain
 from math import inf
 from typing import Any
 
@@ -49,7 +50,10 @@ _PRELUDE = (
     "refusals",
     "limits",
     "runs",
+    "parts",
 )
+#: a worker's turn: both are one script, since what stands in front of each costs more than most turns do
+TURN = "ack+claim"
 _ALWAYS = ("basics", "checks")
 _FUNCTION = re.compile(r"^local function (\w+)", re.MULTILINE)
 #: what takes jobs in is refused at the server's memory limit; all else runs there, so that the queue drains
@@ -62,6 +66,7 @@ _PASSING_WORDS = ("BUSY", "MISCONF", "NOREPLICAS", "UNKILLABLE", "UNBLOCKED")
 # Wrong credentials and rights stay wrong until a person changes them. Then the same call succeeds, so it is no fault of
 # the call, and what it was to settle is kept.
 _REFUSES_US = (AuthenticationError, NoPermissionError)
+Begun = Callable[[], list[Any]]
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 0.5
 
 
@@ -75,6 +80,31 @@ class Call:
     #: whether the first argument is to say if this is a repeat
     says_repeat: bool = False
 
+    def words(self, repeat: bool) -> Sequence[str | int]:
+        """Return the script's own words."""
+        return ("1" if repeat else "0", *self.args) if self.says_repeat else self.args
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Calls that the server runs as one script, of which it knows as ``TURN``. Only the last may touch lanes."""
+
+    parts: tuple[Call, ...]
+
+    @property
+    def script(self) -> str:
+        """The names of all."""
+        return "+".join(part.script for part in self.parts)
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """The lanes of the last."""
+        return self.parts[-1].lanes
+
+    def words(self, repeat: bool) -> Sequence[str | int]:
+        """Return the own words of each, and before them their number."""
+        return [word for own in (part.words(repeat) for part in self.parts) for word in (len(own), *own)]
+
 
 @cache
 def source(name: str, with_header: bool) -> str:
@@ -82,7 +112,8 @@ def source(name: str, with_header: bool) -> str:
 
     The header line tells the server that it may run at the memory limit; fakeredis cannot read one.
     """
-    text = _text(f"{name}.lua")
+    first, *others = name.split("+")
+    text = _joined((first, *others)) if others else _text(f"{first}.lua")
     for part in reversed(_PRELUDE):
         before = _text(f"prelude/{part}.lua")
         # Every part is run at each call, and none of them is free.
@@ -92,15 +123,20 @@ def source(name: str, with_header: bool) -> str:
     return f"#!lua{flags}\n{text}" if with_header else text
 
 
+def _joined(scripts: Sequence[str]) -> str:
+    parts = "".join(f"parts[#parts + 1] = function(ARGV)\n{_text(f'{script}.lua')}end\n" for script in scripts)
+    return f"{parts}return run_parts()\n"
+
+
 def _text(file: str) -> str:
     return (resources.files("priqueue.coordinator") / "lua" / file).read_text(encoding="utf-8")
 
 
 @cache
 def names() -> tuple[str, ...]:
-    """Return the names of all scripts."""
+    """Return the names of all scripts: those that stand in a file each, and what is joined of them."""
     folder = resources.files("priqueue.coordinator") / "lua"
-    return tuple(sorted(file.name.removesuffix(".lua") for file in folder.iterdir() if file.is_file()))
+    return (*sorted(file.name.removesuffix(".lua") for file in folder.iterdir() if file.is_file()), TURN)
 
 
 class Scripts:
@@ -119,7 +155,7 @@ class Scripts:
         self._shas: dict[str, str] = {}
         self._heads: dict[tuple[str, tuple[str, ...]], Head] = {}
 
-    def run(self, *calls: Call, repeat: bool = False) -> list[Any]:
+    def run(self, *calls: Call | Joined, repeat: bool = False) -> list[Any]:
         """Run the calls in their order, in one round trip, and return their answers.
 
         ``repeat`` says that an earlier run of the same calls may have been done. Raises QueueUnavailable when no
@@ -131,16 +167,30 @@ class Scripts:
                 raise answer
         return answers
 
-    def run_each(self, *calls: Call, repeat: bool = False) -> list[Any]:
+    def run_each(self, *calls: Call | Joined, repeat: bool = False) -> list[Any]:
         """Run the calls as ``run`` does, and return QueueFull as the answer of each that met the memory limit.
 
         The limit may be reached, or be over, between two calls of one round trip: each is done or not by itself.
         """
+        return self._persist(calls, repeat, clock.monotonic_s() + self._deadline_s)
+
+    def begin(self, call: Call | Joined, *, repeat: bool = False) -> Callable[[], Any]:
+        """Send a call, and return what waits for its answer: to be called once. It raises what ``run`` does."""
         give_up_at_s = clock.monotonic_s() + self._deadline_s
+        try:
+            begun = self._line.send((self._head(call), self._words(call, repeat)))
+        except RedisError as error:
+            begun = partial(_fail, error)
+        return lambda: self._persist((call,), repeat, give_up_at_s, begun)[0]
+
+    def _persist(
+        self, calls: Sequence[Call | Joined], repeat: bool, give_up_at_s: float, begun: Begun | None = None
+    ) -> list[Any]:
+        """Send calls until they are answered, and until the deadline at the longest."""
         pause_s = _FIRST_PAUSE_S
         while True:
             try:
-                return self._send(calls, repeat)
+                return self._send(calls, repeat, begun)
             except RedisError as error:
                 self.troubled_at_s = clock.monotonic_s()
                 leave_demoted(self._client, error)
@@ -148,25 +198,25 @@ class Scripts:
                     raise translated(error) from error
             clock.pause(pause_s * random.uniform(0.5, 1))  # noqa: S311 (spreads the callers, hides nothing)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-            repeat = True
+            repeat, begun = True, None
 
-    def _send(self, calls: Sequence[Call], repeat: bool) -> list[Any]:
-        """Send once. A restarted server has forgotten the scripts: what it did not know is loaded and sent again."""
-        answers = self._evaluate(calls, repeat)
+    def _send(self, calls: Sequence[Call | Joined], repeat: bool, begun: Begun | None) -> list[Any]:
+        """Send once, or hear what is ``begun``.
+
+        A restarted server has forgotten the scripts: what it did not know is loaded and sent again.
+        """
+        answers = begun() if begun else self._evaluate(calls, repeat)
         unknown = [at for at, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
         if unknown:
             self._load()
             for at, answer in zip(unknown, self._evaluate([calls[at] for at in unknown], repeat), strict=True):
                 answers[at] = answer
-        for answer in answers:
-            if isinstance(answer, RedisError) and not _is_full(answer):
-                raise answer
-        return [translated(answer) if isinstance(answer, RedisError) else answer for answer in answers]
+        return _understood(calls, answers)
 
-    def _evaluate(self, calls: Sequence[Call], repeat: bool) -> list[Any]:
+    def _evaluate(self, calls: Sequence[Call | Joined], repeat: bool) -> list[Any]:
         return self._line.ask(*((self._head(call), self._words(call, repeat)) for call in calls))
 
-    def _head(self, call: Call) -> Head:
+    def _head(self, call: Call | Joined) -> Head:
         head = self._heads.get((call.script, call.lanes))
         if head is None:
             keys = [*self._keys.fixed, *self._keys.of_lanes(call.lanes)]
@@ -174,10 +224,9 @@ class Scripts:
             self._heads[call.script, call.lanes] = head
         return head
 
-    def _words(self, call: Call, repeat: bool) -> list[str | int]:
+    def _words(self, call: Call | Joined, repeat: bool) -> list[str | int]:
         now = self._now_ms() if self._now_ms else ""
-        flag = ("1" if repeat else "0",) if call.says_repeat else ()
-        return [now, self._audit, ",".join(call.lanes), *flag, *call.args]
+        return [now, self._audit, ",".join(call.lanes), *call.words(repeat)]
 
     def _sha_of(self, name: str) -> str:
         sha = self._shas.get(name)
@@ -192,6 +241,19 @@ class Scripts:
         for name in names():
             pipeline.execute_command("SCRIPT LOAD", source(name, self._with_header))
         pipeline.execute()
+
+
+def _fail(error: Exception) -> list[Any]:
+    raise error
+
+
+def _understood(calls: Sequence[Call | Joined], answers: list[Any]) -> list[Any]:
+    """Return answers, with QueueFull for each that met the memory limit. Raises the first other refusal."""
+    of_parts = (answer for call, answer in zip(calls, answers, strict=True) if isinstance(call, Joined))
+    for answer in chain(answers, *(parts for parts in of_parts if isinstance(parts, list))):
+        if isinstance(answer, RedisError) and not _is_full(answer):
+            raise answer
+    return [translated(answer) if isinstance(answer, RedisError) else answer for answer in answers]
 
 
 def leave_demoted(client: "Redis", error: RedisError) -> None:

@@ -13,8 +13,8 @@ them can simply be called again; those that settle a lease take ``repeat=True`` 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 from redis import Redis
 from uuid_utils import uuid4
@@ -28,7 +28,7 @@ from priqueue.coordinator.intake import Intake
 from priqueue.coordinator.keys import FORGET_AFTER_MS, Keys
 from priqueue.coordinator.operations import Operations
 from priqueue.coordinator.owed import Owed
-from priqueue.coordinator.scripts import Call, Scripts
+from priqueue.coordinator.scripts import Call, Joined, Scripts
 from priqueue.coordinator.waiting import Waiting
 from priqueue.exceptions import (
     InvalidCaller,
@@ -44,19 +44,31 @@ from priqueue.signing import BadSignature
 _NEWER_ENVELOPE_S = 30
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Turn:
     """What one round trip of a worker gave."""
 
     #: claims that were to be acked, and whose lease is lost
     lost: Sequence[Claim]
-    claims: list[Claim]
-    #: what was claimed and buried at once: it could not be trusted, or read
-    buried: list[tuple[Claim, Failure]]
-    #: whether there was room and nothing ready; what was claimed and set aside, as unreadable, was ready
-    found_nothing: bool
+    #: how many were claimed
+    number: int
     #: "ok", or why there were no claims: "full", "draining" (asked to leave), "unregistered" (has to register)
     state: str
+    _read: Callable[[], tuple[list[Claim], list[tuple[Claim, Failure]]]]
+    #: what was claimed, once it is read
+    claims: list[Claim] = field(default_factory=list)
+    #: what was claimed and buried at once: it could not be trusted, or read
+    buried: list[tuple[Claim, Failure]] = field(default_factory=list)
+
+    @property
+    def found_nothing(self) -> bool:
+        """Whether there was room and nothing ready; what is set aside, as unreadable, was ready."""
+        return self.state == "ok" and not self.number
+
+    def read(self) -> Self:
+        """Decode what was claimed, once. What cannot be trusted or read is set aside."""
+        self.claims, self.buried = self._read()
+        return self
 
 
 class Coordinator(Intake, Operations):
@@ -120,17 +132,28 @@ class Coordinator(Intake, Operations):
 
         A claim that got no answer is asked for again under its own id, so that its leases are not left without owner.
         """
+        return self.begin_turn(worker_id, limit, done, repeat=repeat)().read()
+
+    def begin_turn(
+        self, worker_id: str, limit: int, done: Sequence[Claim] = (), *, repeat: bool = False
+    ) -> Callable[[], Turn]:
+        """Send a turn; what is returned waits for its answer, and is to be called once. Its claims are still to read.
+
+        Meanwhile the caller can do what it has to do anyway.
+        """
         claim_id = self._unanswered.setdefault(worker_id, str(uuid4()))
         asked = calls.claim(worker_id, claim_id, limit, self.settings)
-        *acked, answer = self._scripts.run(*([calls.ack(done)] if done else []), asked, repeat=repeat)
+        begun = self._scripts.begin(Joined((calls.ack(done), asked)) if done else asked, repeat=repeat)
+        return lambda: self._end_turn(worker_id, claim_id, done, begun())
+
+    def _end_turn(self, worker_id: str, claim_id: str, done: Sequence[Claim], answer: Sequence[Any]) -> Turn:
         self._unanswered.pop(worker_id, None)
-        claims, buried = self._read_claims(worker_id, claim_id, answer[1:])
+        codes, (state, *rows) = answer if done else ((), answer)
         return Turn(
-            lost=[claim for claim, code in zip(done, acked[0], strict=True) if code < 0] if acked else (),
-            claims=claims,
-            buried=buried,
-            found_nothing=answer == ["ok"],
-            state=answer[0],
+            lost=[claim for claim, code in zip(done, codes, strict=True) if code < 0],
+            number=len(rows),
+            state=state,
+            _read=lambda: self._read_claims(worker_id, claim_id, rows),
         )
 
     def _read_claims(

@@ -7,6 +7,7 @@ died with their worker. What dies, dies where it hurts most: when the claims are
 import random
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -29,10 +30,13 @@ class Doomed(Coordinator):
 
     died_with = 0
 
-    def turn(self, *args: Any, **options: Any) -> Turn:
-        turn = super().turn(*args, **options)
-        if turn.claims:
-            self.died_with = len(turn.claims)
+    def begin_turn(self, *args: Any, **options: Any) -> Callable[[], Turn]:
+        begun = super().begin_turn(*args, **options)
+        return lambda: self._die_with(begun())
+
+    def _die_with(self, turn: Turn) -> Turn:
+        if turn.number:
+            self.died_with = turn.number
             raise Crash
         return turn
 

@@ -12,7 +12,7 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from priqueue.clock import monotonic_s
-from priqueue.coordinator.scripts import source
+from priqueue.coordinator.scripts import TURN, source
 from tests.faults.checker import produce
 from tests.faults.fleet import Process, children, start_workers
 from tests.support.processes import Live
@@ -88,7 +88,7 @@ def sha_of(script: str) -> str:
     return sha1(source(script, True).encode()).hexdigest()
 
 
-_SCRIPTS = {sha_of(script): script for script in ("claim", "beat", "promote", "reclaim")}
+_SCRIPTS = {sha_of(script): script for script in ("claim", "beat", "promote", "reclaim")} | {sha_of(TURN): "claim"}
 
 
 def _what(command: str) -> str:

@@ -19,7 +19,8 @@ from priqueue import ConfigurationError, LeaseLost, PriqueueError, lanes
 from priqueue.conf import Settings
 from priqueue.coordinator import Coordinator
 from priqueue.coordinator.keys import FIXED
-from priqueue.coordinator.scripts import Scripts, names, source
+from priqueue.coordinator.line import Line
+from priqueue.coordinator.scripts import names, source
 from priqueue.jobs import Claim, Job
 from priqueue.worker import Worker
 from tests.support.queues import CAUSE, FAILURE, Queue
@@ -191,13 +192,13 @@ def test_w6_an_idle_worker_makes_at_most_one_round_trip_a_second(idle_queue: Que
 def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Count the round trips that run scripts, under "scripts"; a test may begin anew by ``clear``."""
     counted: Counter[str] = Counter()
-    send = Scripts._send
+    send = Line.send
 
-    def count(scripts: Scripts, *args: Any) -> Any:
+    def count(line: Line, *commands: Any) -> Any:
         counted["scripts"] += 1
-        return send(scripts, *args)
+        return send(line, *commands)
 
-    monkeypatch.setattr(Scripts, "_send", count)
+    monkeypatch.setattr(Line, "send", count)
     return counted
 
 

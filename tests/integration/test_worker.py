@@ -1,8 +1,9 @@
 """The worker's claim loop, in threads of this process."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from unittest.mock import Mock
 
@@ -141,7 +142,7 @@ def test_what_a_child_has_said_is_heard_before_anything_that_may_fail(
 ) -> None:
     worker = Worker(queue.coordinator, processes=0, concurrency=2)
     heard: list[int] = []
-    monkeypatch.setattr(worker._pool, "take", lambda: heard.append(1) or [])
+    monkeypatch.setattr(worker._pool, "take", lambda wait: heard.append(1) or [])
     monkeypatch.setattr(worker, "_register", Mock(side_effect=QueueUnavailable("away")))
 
     with pytest.raises(QueueUnavailable):
@@ -162,18 +163,21 @@ def test_a_full_worker_puts_back_the_token_it_took(queue: Queue) -> None:
 def test_a_worker_whose_slots_are_taken_by_leases_it_does_not_know_asks_again_after_a_while_only(
     queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    turn, full_at_s = queue.coordinator.turn, []
+    begin, full_at_s = queue.coordinator.begin_turn, []
 
-    def watched(*args: Any, **options: Any) -> Turn:
-        answer = turn(*args, **options)
-        if answer.state == "full":
+    def watched(*args: Any, **options: Any) -> Callable[[], Turn]:
+        begun = begin(*args, **options)
+        return lambda: note(begun())
+
+    def note(turn: Turn) -> Turn:
+        if turn.state == "full":
             full_at_s.append(monotonic_s())
-        return answer
+        return turn
 
     queue.register("w", concurrency=1)
     queue.enqueue(number=20)
     queue.coordinator.pull("w")
-    monkeypatch.setattr(queue.coordinator, "turn", watched)
+    monkeypatch.setattr(queue.coordinator, "begin_turn", watched)
 
     with running(Worker(queue.coordinator, worker_id="w", processes=0, concurrency=1)):
         until(lambda: len(full_at_s) >= 3)
@@ -301,14 +305,14 @@ def test_what_finished_while_the_queue_was_away_is_settled_once_it_is_back(
     queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = queue.enqueue(name="tests.wait_for_gate", number=2)
-    turn, away = queue.coordinator.turn, threading.Event()
+    begin, away = queue.coordinator.begin_turn, threading.Event()
 
-    def turn_or_fail(*args: Any, **more: Any) -> Any:
+    def begin_or_fail(*args: Any, **more: Any) -> Any:
         if away.is_set():
             raise QueueUnavailable("away")
-        return turn(*args, **more)
+        return begin(*args, **more)
 
-    monkeypatch.setattr(queue.coordinator, "turn", turn_or_fail)
+    monkeypatch.setattr(queue.coordinator, "begin_turn", begin_or_fail)
     with running(Worker(queue.coordinator, processes=0, concurrency=2)):
         until(lambda: len(started) == 2)
         away.set()
@@ -322,17 +326,21 @@ def test_what_finished_while_the_queue_was_away_is_settled_once_it_is_back(
 
 def test_what_a_repeat_of_an_unanswered_turn_acks_is_acked_once(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     queue.enqueue(name="tests.record", number=20)
-    turn, eaten = queue.coordinator.turn, []
+    begin, eaten = queue.coordinator.begin_turn, []
 
-    def turn_and_eat_the_answer(*args: Any, **more: Any) -> Any:
-        answer = turn(*args, **more)
-        if len(eaten) < 8 and not more.get("repeat"):
-            eaten.append(args)
-            queue.coordinator._unanswered[args[0]] = answer.claims[0].token if answer.claims else "none"
-            raise QueueUnavailable("the reply was lost")
-        return answer
+    def begin_and_eat_the_answer(*args: Any, **more: Any) -> Any:
+        begun = begin(*args, **more)
+        if len(eaten) >= 8 or more.get("repeat"):
+            return begun
+        eaten.append(args)
+        return partial(eat, args[0], begun())
 
-    monkeypatch.setattr(queue.coordinator, "turn", turn_and_eat_the_answer)
+    def eat(worker_id: str, turn: Turn) -> Turn:
+        claims = turn.read().claims
+        queue.coordinator._unanswered[worker_id] = claims[0].token if claims else "none"
+        raise QueueUnavailable("the reply was lost")
+
+    monkeypatch.setattr(queue.coordinator, "begin_turn", begin_and_eat_the_answer)
     worker = Worker(queue.coordinator, processes=0, concurrency=3, max_jobs=20)
     with running(worker):
         until(lambda: queue.raw.hlen(queue.keys.jobs) == 0)

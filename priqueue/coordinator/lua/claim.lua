@@ -29,12 +29,12 @@ announce(pool)
 if #picks > 0 then
   call('HINCRBY', slots, worker, #ids) -- first: where a foreign value stands there, it fails before anything is done
   local tries, times, deadline = on_many('HMGET', attempts, ids), on_many('HMGET', since, ids), now + lease_ms
-  local leases, waited = {}, {}
+  local leases, waited, deadline_text = {}, {}, text(deadline)
   for at, lane in ipairs(picks) do
     local failures, crashes, suspect = attempts_in(tries[at])
     leases[at] = {id = ids[at], worker = worker, token = claim_id, lane = lane.name, attempt = failures + 1,
       crashes = crashes}
-    answer[at + 1] = {ids[at], envelopes[at], lane.name, failures + 1, crashes, text(deadline),
+    answer[at + 1] = {ids[at], envelopes[at], lane.name, failures + 1, crashes, deadline_text,
       observe_since(ids[at], times[at], lane.name), suspect}
     if times[at] then waited[#waited + 1] = ids[at] end
     if audited == 'all' then

@@ -1,6 +1,8 @@
 -- leases: how every script reads, writes and ends leases.
 -- Output: none; these functions. None of them fails after its first write
 local function on_many(command, key, words) -- one command for many words; a script cannot unpack any number at once
+  if #words == 0 then return words end
+  if #words <= 1000 then return call(command, key, unpack(words)) end
   local answers = {}
   for at = 1, #words, 1000 do
     local answer = call(command, key, unpack(words, at, math.min(at + 999, #words)))

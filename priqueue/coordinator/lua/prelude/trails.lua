@@ -15,6 +15,7 @@ local function write_attempts(lease, failures, crashes)
   call('HSET', attempts, lease.id, text(failures) .. ' ' .. text(crashes))
 end
 local function attempts_in(record) -- failures, crashes, and 1 for an "s" after them: a process died of it, and of it alone
-  local failures, crashes, mark = string.match(record or '', '^(%d+) (%d+) ?(s?)')
+  if not record then return 0, 0, 0 end
+  local failures, crashes, mark = string.match(record, '^(%d+) (%d+) ?(s?)')
   return tonumber(failures or 0), tonumber(crashes or 0), mark == 's' and 1 or 0
 end
