@@ -192,7 +192,7 @@ class Child:
                 if len(self._said) > _LONGEST_LINE:
                     raise ValueError("a line without an end")
                 for line in lines:
-                    for what, value in json.loads(line):
+                    for what, value in json.loads(line.decode()):  # of bytes it would guess the encoding first
                         self._tell(self, what, self._read_value(what, value))
                 return
         except BlockingIOError:

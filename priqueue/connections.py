@@ -12,7 +12,14 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
-_here = threading.local()
+
+class _Here(threading.local):
+    """What is known of this thread."""
+
+    connected = False
+
+
+_here = _Here()
 
 
 def _note(**_: Any) -> None:
@@ -27,7 +34,7 @@ def tidy() -> bool:
 
     Return whether the thread has any, that is, whether they are to be tidied once more before the next job.
     """
-    if not hasattr(_here, "connected"):  # for every job, and to ask Django takes longer than the shortest of them
+    if not _here.connected:  # for every job, and to ask Django takes longer than the shortest of them
         return False
     held = connections.all(initialized_only=True)
     for connection in held:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from math import inf
 from typing import Any, Self
 
@@ -111,6 +112,13 @@ def _check_limits(max_attempts: object, timeout_s: object) -> None:
         raise ValueError("the envelope's timeout_s is no number of seconds")
 
 
+@lru_cache(maxsize=1024)  # most jobs share these with many others; what is refused is not remembered
+def _check_head(name: str, lane: str, caller: str) -> None:
+    callers.check_word("name", name)
+    callers.check_word("lane", lane)
+    callers.check_word("caller", caller)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One unit of work: a handler's name and a payload, and how it wants to be run."""
@@ -136,9 +144,10 @@ class Job:
     payload_json: str = field(default="", repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        callers.check_word("name", self.name)
-        callers.check_word("lane", self.lane)
-        callers.check_word("caller", self.caller)
+        try:
+            _check_head(self.name, self.lane, self.caller)
+        except TypeError:  # what cannot be looked up in its memory is no word
+            _check_head.__wrapped__(self.name, self.lane, self.caller)
         if self.correlation_id:
             callers.check_word("correlation_id", self.correlation_id)
         if self.replaces:
