@@ -1,18 +1,18 @@
 """Line: how scripts and their answers travel, several in one round trip.
 
 The client library's pipeline does the same for any commands. All of ours begin with dozens of words that never change,
-the keys: packed once and kept, they no longer cost half of the client's time for a round trip.
+the keys: packed once and kept, they no longer cost half of the client's time for a round trip. Nor does a connection go
+back to the library's pool after each: to lend one and take it back is as dear as to send and to receive.
 """
 
-from collections.abc import Sequence
-from itertools import chain
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
+from hiredis import pack_command
 from redis import Redis
 from redis.exceptions import ResponseError
-
-# The library takes a command's name apart at its spaces, so that no word of ours may stand in that place.
-_NAME, _AFTER_NAME = "X", b"\r\nX\r\n"
 
 
 class Head:
@@ -20,30 +20,62 @@ class Head:
 
     def __init__(self, *words: str | int) -> None:
         self.words = words
-        self.packed = b""  # until it was sent once
+        self.packed = _packed(words)
 
 
 class Line:
-    """Sends commands by the connections of a client, as they are free. For any thread."""
+    """Sends commands by the connections of a client, as they are free. For any thread, and after a fork."""
 
     def __init__(self, client: "Redis") -> None:
         self._pool = client.connection_pool
+        #: lent by the pool and kept; the last that was used is the first to be used again
+        self._kept: list[Any] = []
 
     def ask(self, *commands: tuple[Head, Sequence[str | int]]) -> list[Any]:
         """Send commands, each a head and its own words, and return their answers; a refusal is an answer.
 
         Raises RedisError where an answer is missing.
         """
-        connection = self._pool.get_connection()
+        connection = self._take()
         try:
             # In one piece: the server would wake for each, and begin to read what is still to come.
-            connection.send_packed_command([b"".join(chain(*(_pieces(connection, *each) for each in commands)))])
-            return [_answer(connection) for _ in commands]
+            connection.send_packed_command([b"".join([piece for each in commands for piece in _pieces(*each)])])
+            answers = [_answer(connection) for _ in commands]
         except BaseException:
             connection.disconnect()  # or who uses it next would get what is still to come
-            raise
-        finally:
             self._pool.release(connection)
+            raise
+        self._kept.append(connection)
+        if any(isinstance(answer, ResponseError) for answer in answers):
+            self._give_back()
+        return answers
+
+    def _take(self) -> Any:
+        with suppress(IndexError):  # by the pop itself: another thread may be faster than a look
+            while True:
+                connection = self._kept.pop()
+                if connection.pid != os.getpid():
+                    continue  # of the process that this one was forked from, where it is still in use
+                # Not owned is what leads to a server that the sentinels no longer name.
+                if self._pool.owns_connection(connection) and _is_silent(connection):
+                    return connection
+                connection.disconnect()
+                self._pool.release(connection)
+        return self._pool.get_connection()
+
+    def _give_back(self) -> None:
+        """Return what is kept to the pool: who drops the connections to a demoted server finds only those."""
+        with suppress(IndexError):
+            while True:
+                self._pool.release(self._kept.pop())
+
+
+def _is_silent(connection: Any) -> bool:
+    """Return whether a connection stands, and the server has nothing left to say on it."""
+    try:
+        return not connection.can_read()
+    except Exception:  # the library has as many errors for this as ways to read
+        return False
 
 
 def _answer(connection: Any) -> Any:
@@ -53,13 +85,12 @@ def _answer(connection: Any) -> Any:
         return refusal
 
 
-def _pieces(connection: Any, head: Head, words: Sequence[str | int]) -> list[bytes]:
+def _pieces(head: Head, words: Sequence[str | int]) -> tuple[bytes, bytes, bytes]:
     """Return a command as it travels: the number of its words, then each of them."""
-    head.packed = head.packed or b"".join(_packed(connection, head.words))
-    return [b"*%d\r\n" % (len(head.words) + len(words)), head.packed, *_packed(connection, words)]
+    return b"*%d\r\n" % (len(head.words) + len(words)), head.packed, _packed(words)
 
 
-def _packed(connection: Any, words: Sequence[str | int]) -> list[bytes]:
-    """Return words as the library packs them, without the number and the name of the command."""
-    first, *rest = connection.pack_command(_NAME, *words)
-    return [first[first.index(_AFTER_NAME) + len(_AFTER_NAME) :], *rest]
+def _packed(words: Iterable[str | int]) -> bytes:
+    """Return words as they travel, without their number in front."""
+    packed: bytes = pack_command(tuple(words))  # type: ignore[arg-type]  # its stub knows tuples of one word
+    return packed[packed.index(b"\n") + 1 :]
