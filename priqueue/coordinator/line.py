@@ -39,15 +39,16 @@ class Line:
         connection = self._take()
         try:
             # In one piece: the server would wake for each, and begin to read what is still to come.
-            connection.send_packed_command([b"".join([piece for each in commands for piece in _pieces(*each)])])
+            connection.send_packed_command([b"".join([_command(*each) for each in commands])])
             answers = [_answer(connection) for _ in commands]
         except BaseException:
             connection.disconnect()  # or who uses it next would get what is still to come
             self._pool.release(connection)
             raise
         self._kept.append(connection)
-        if any(isinstance(answer, ResponseError) for answer in answers):
-            self._give_back()
+        for answer in answers:
+            if isinstance(answer, ResponseError):
+                self._give_back()
         return answers
 
     def _take(self) -> Any:
@@ -85,9 +86,9 @@ def _answer(connection: Any) -> Any:
         return refusal
 
 
-def _pieces(head: Head, words: Sequence[str | int]) -> tuple[bytes, bytes, bytes]:
+def _command(head: Head, words: Sequence[str | int]) -> bytes:
     """Return a command as it travels: the number of its words, then each of them."""
-    return b"*%d\r\n" % (len(head.words) + len(words)), head.packed, _packed(words)
+    return b"*%d\r\n%b%b" % (len(head.words) + len(words), head.packed, _packed(words))
 
 
 def _packed(words: Iterable[str | int]) -> bytes:
