@@ -166,7 +166,11 @@ def _hand_over(jobs: Sequence[Job], on_commit: bool | None, database: str | None
 
 
 def _push(jobs: Sequence[Job]) -> None:
-    wiring.coordinator().enqueue_many(jobs)
+    coordinator = wiring.coordinator()
+    if len(jobs) == 1:  # by far the most common, and nothing to be sorted by lane
+        coordinator.enqueue(jobs[0])
+    else:
+        coordinator.enqueue_many(jobs)
     for job in jobs:
         events.send(events.job_enqueued, job=job)
 

@@ -28,6 +28,7 @@ ENVELOPE_VERSION = 1
 MAX_DELAY = timedelta(days=3_653)  # ten years
 _PAYLOAD = ',"payload":'
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_A_MS = timedelta(milliseconds=1)
 
 
 class State(StrEnum):
@@ -55,12 +56,12 @@ def now() -> datetime:
 
 def from_ms(ms: float) -> datetime:
     """Return the aware UTC datetime of ``ms`` milliseconds since 1970."""
-    return _EPOCH + timedelta(milliseconds=ms)  # a float of seconds would be a millisecond off now and then
+    return _EPOCH + ms * _A_MS  # a float of seconds would be a millisecond off now and then
 
 
 def to_ms(moment: datetime) -> int:
     """Return the milliseconds since 1970 of an aware datetime, without a detour over floats."""
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
+    return (moment - _EPOCH) // _A_MS
 
 
 def due(delay: object, run_at: object, begin: datetime | None = None) -> tuple[int | None, datetime]:
@@ -75,7 +76,7 @@ def due(delay: object, run_at: object, begin: datetime | None = None) -> tuple[i
         if delay is None:
             return 0, begin
         # Rounded up: a job is never early.
-        delay_ms = -(-wait("delay", delay) // timedelta(milliseconds=1))
+        delay_ms = -(-wait("delay", delay) // _A_MS)
         return delay_ms, begin + timedelta(milliseconds=delay_ms)
     if delay is not None:
         raise InvalidDelay("delay and run_at: give one of them, not both")

@@ -8,6 +8,7 @@ The id is signed too: no envelope can be replayed under another. What does not v
 import hmac
 from base64 import urlsafe_b64encode
 from collections.abc import Sequence
+from functools import lru_cache
 
 from priqueue.exceptions import PriqueueError
 
@@ -44,7 +45,14 @@ def verify(keys: Sequence[bytes], job_id: str, stored: str) -> str:
 
 
 def _mac(key: bytes, job_id: str, body: str) -> bytes:
-    return urlsafe_b64encode(hmac.digest(key, _raw(f"{job_id}\n{body}"), "sha256")).rstrip(b"=")
+    mac = _keyed(key).copy()
+    mac.update(_raw(f"{job_id}\n{body}"))
+    return urlsafe_b64encode(mac.digest()).rstrip(b"=")
+
+
+@lru_cache(maxsize=16)  # to find the algorithm and to take in the key is as dear as all the rest
+def _keyed(key: bytes) -> hmac.HMAC:
+    return hmac.new(key, digestmod="sha256")
 
 
 def _raw(text: str) -> bytes:

@@ -5,6 +5,7 @@ beside it hears of earlier ones, since the server's own time-outs are up to a te
 """
 
 from priqueue import events
+from priqueue.clock import monotonic_s
 from priqueue.coordinator import Coordinator, Inspector
 from priqueue.loops import Loop
 
@@ -41,12 +42,17 @@ class Ticker:
             events.send(events.jobs_promoted, number=promoted)
         if promoted == BATCH:
             return 0
+        asked_at_s = monotonic_s()
         due_s, over = self._inspector.agenda()
         for lane in over:
             self._resume(lane)
         if due_s is None:
             return self._settings.tick_s
-        return min(max(due_s, _A_MILLISECOND_S), self._settings.tick_s)
+        if due_s <= 0:  # and not promoted: in a lane that cannot be read, or due since
+            return _A_MILLISECOND_S
+        # From when it was asked: the order to promote will be on its way to the server's clock for as long as this was.
+        left_s = due_s - (monotonic_s() - asked_at_s)
+        return min(max(left_s, 0), self._settings.tick_s)
 
     def _resume(self, lane: str) -> None:
         if self._coordinator.resume(lane, caller="ticker", reason="its time is over", if_over=True):

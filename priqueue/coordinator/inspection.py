@@ -135,7 +135,7 @@ class Inspector:
         """
         due = [("ZRANGE", self.keys.delayed(lane), 0, 0, "WITHSCORES") for lane in self.settings.lane_names]
         time, pauses, *earliest = self._read(("TIME",), ("HGETALL", self.keys.paused), *due)
-        now_ms = self._ms(time)
+        now_ms = self._exact_ms(time)
         due_ms = [float(found[-1]) for found in earliest if found]
         ends_ms = {lane: json.loads(record).get("until_ms") for lane, record in pauses.items()}
         over = [lane for lane, end_ms in ends_ms.items() if end_ms is not None and end_ms <= now_ms]
@@ -176,7 +176,10 @@ class Inspector:
         return self._ms(time)
 
     def _ms(self, time: Sequence[Any]) -> int:
-        return int(time[0]) * 1000 + int(time[1]) // 1000 if self._clock is None else self._clock()
+        return int(self._exact_ms(time))
+
+    def _exact_ms(self, time: Sequence[Any]) -> float:
+        return int(time[0]) * 1000 + int(time[1]) / 1000 if self._clock is None else self._clock()
 
     def _follow(self, *plans: Plan[Any]) -> list[Any]:
         """Carry out plans together. What they ask first is answered as of one moment, the rest is of one later."""

@@ -59,8 +59,10 @@ class Intake:
         return self._allowance(answer, rule, len(jobs))
 
     def _is_limited(self, jobs: Sequence[Job], rule: Rule | None) -> bool:
-        limited = rule is not None and rule.limit is not None
-        return limited or any(self.settings.max_ready_of(job.lane) is not None for job in jobs)
+        if rule is not None and rule.limit is not None:
+            return True
+        most = self.settings.max_ready_of
+        return self.settings.max_ready is not None and any(most(job.lane) is not None for job in jobs)
 
     def _allowance(self, answer: Sequence[str], rule: Rule | None, number: int) -> Allowance | None:
         said, limit = answer[0], rule.limit if rule else None

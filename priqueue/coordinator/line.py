@@ -1,19 +1,18 @@
 """Line: how scripts and their answers travel, several in one round trip.
 
 The client library's pipeline does the same for any commands. All of ours begin with dozens of words that never change,
-the keys: packed once and kept, they no longer cost half of the client's time for a round trip.
+the keys: packed once and kept, they no longer cost half of the client's time for a round trip. Nor does a connection go
+back to the library's pool after each: to lend one and take it back is as dear as to send and to receive.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import chain
+import os
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
+from hiredis import pack_command
 from redis import Redis
 from redis.exceptions import ResponseError
-
-# The library takes a command's name apart at its spaces, so that no word of ours may stand in that place.
-_NAME, _AFTER_NAME = "X", b"\r\nX\r\n"
 
 
 class Head:
@@ -21,14 +20,16 @@ class Head:
 
     def __init__(self, *words: str | int) -> None:
         self.words = words
-        self.packed = b""  # until it was sent once
+        self.packed = _packed(words)
 
 
 class Line:
-    """Sends commands by the connections of a client, as they are free. For any thread."""
+    """Sends commands by the connections of a client, as they are free. For any thread, and after a fork."""
 
     def __init__(self, client: "Redis") -> None:
         self._pool = client.connection_pool
+        #: lent by the pool and kept; the last that was used is the first to be used again
+        self._kept: list[Any] = []
 
     def ask(self, *commands: tuple[Head, Sequence[str | int]]) -> list[Any]:
         """Send commands, each a head and its own words, and return their answers; a refusal is an answer.
@@ -39,27 +40,56 @@ class Line:
 
     def send(self, *commands: tuple[Head, Sequence[str | int]]) -> Callable[[], list[Any]]:
         """Send commands, and return what waits for their answers: to be called once. Raises RedisError."""
-        connection = self._pool.get_connection()
-        with self._dropped(connection):
+        connection = self._take()
+        try:
             # In one piece: the server would wake for each, and begin to read what is still to come.
-            connection.send_packed_command([b"".join(chain(*(_pieces(connection, *each) for each in commands)))])
+            connection.send_packed_command([b"".join([_command(*each) for each in commands])])
+        except BaseException:
+            self._drop(connection)
+            raise
         return lambda: self._answers(connection, len(commands))
 
     def _answers(self, connection: Any, number: int) -> list[Any]:
-        with self._dropped(connection):
+        try:
             answers = [_answer(connection) for _ in range(number)]
-        self._pool.release(connection)
+        except BaseException:
+            self._drop(connection)
+            raise
+        self._kept.append(connection)
+        if any(isinstance(answer, ResponseError) for answer in answers):
+            self._give_back()
         return answers
 
-    @contextmanager
-    def _dropped(self, connection: Any) -> Iterator[None]:
-        """Close a connection that fails in between: who used it next would get what is still to come."""
-        try:
-            yield
-        except BaseException:
-            connection.disconnect()
-            self._pool.release(connection)
-            raise
+    def _drop(self, connection: Any) -> None:
+        """Close a connection: who used it next would get what is still to come."""
+        connection.disconnect()
+        self._pool.release(connection)
+
+    def _take(self) -> Any:
+        with suppress(IndexError):  # by the pop itself: another thread may be faster than a look
+            while True:
+                connection = self._kept.pop()
+                if connection.pid != os.getpid():
+                    continue  # of the process that this one was forked from, where it is still in use
+                # Not owned is what leads to a server that the sentinels no longer name.
+                if self._pool.owns_connection(connection) and _is_silent(connection):
+                    return connection
+                self._drop(connection)
+        return self._pool.get_connection()
+
+    def _give_back(self) -> None:
+        """Return what is kept to the pool: who drops the connections to a demoted server finds only those."""
+        with suppress(IndexError):
+            while True:
+                self._pool.release(self._kept.pop())
+
+
+def _is_silent(connection: Any) -> bool:
+    """Return whether a connection stands, and the server has nothing left to say on it."""
+    try:
+        return not connection.can_read()
+    except Exception:  # the library has as many errors for this as ways to read
+        return False
 
 
 def _answer(connection: Any) -> Any:
@@ -69,13 +99,12 @@ def _answer(connection: Any) -> Any:
         return refusal
 
 
-def _pieces(connection: Any, head: Head, words: Sequence[str | int]) -> list[bytes]:
+def _command(head: Head, words: Sequence[str | int]) -> bytes:
     """Return a command as it travels: the number of its words, then each of them."""
-    head.packed = head.packed or b"".join(_packed(connection, head.words))
-    return [b"*%d\r\n" % (len(head.words) + len(words)), head.packed, *_packed(connection, words)]
+    return b"*%d\r\n%b%b" % (len(head.words) + len(words), head.packed, _packed(words))
 
 
-def _packed(connection: Any, words: Sequence[str | int]) -> list[bytes]:
-    """Return words as the library packs them, without the number and the name of the command."""
-    first, *rest = connection.pack_command(_NAME, *words)
-    return [first[first.index(_AFTER_NAME) + len(_AFTER_NAME) :], *rest]
+def _packed(words: Iterable[str | int]) -> bytes:
+    """Return words as they travel, without their number in front."""
+    packed: bytes = pack_command(tuple(words))  # type: ignore[arg-type]  # its stub knows tuples of one word
+    return packed[packed.index(b"\n") + 1 :]

@@ -249,7 +249,7 @@ def _fail(error: Exception) -> list[Any]:
 
 def _understood(calls: Sequence[Call | Joined], answers: list[Any]) -> list[Any]:
     """Return answers, with QueueFull for each that met the memory limit. Raises the first other refusal."""
-    of_parts = (answer for call, answer in zip(calls, answers, strict=True) if isinstance(call, Joined))
+    of_parts = [answer for call, answer in zip(calls, answers, strict=True) if isinstance(call, Joined)]
     for answer in chain(answers, *(parts for parts in of_parts if isinstance(parts, list))):
         if isinstance(answer, RedisError) and not _is_full(answer):
             raise answer

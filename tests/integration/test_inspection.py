@@ -191,6 +191,23 @@ def test_the_agenda_says_when_the_next_job_of_any_lane_is_due(queue: Queue, late
     assert queue.inspector.agenda() == (due_s, [])
 
 
+def test_the_agenda_is_exact_to_less_than_a_millisecond(real_queue: Queue) -> None:
+    queue = real_queue.on_the_servers_clock()
+    due_ms = _time_ms(queue) // 1 + 5_000
+    queue.raw.zadd(queue.keys.delayed("low"), {"id": due_ms})
+
+    for _ in range(20):
+        before_ms = _time_ms(queue)
+        due_s, _ = queue.inspector.agenda()
+        assert due_s is not None
+        assert before_ms - 0.01 < due_ms - due_s * 1_000 < _time_ms(queue) + 0.01
+
+
+def _time_ms(queue: Queue) -> float:
+    seconds, us = queue.raw.time()
+    return seconds * 1_000 + us / 1_000
+
+
 def test_the_agenda_names_the_lanes_whose_pause_is_over(queue: Queue) -> None:
     queue.coordinator.pause("high", caller="user:1", reason="quiet")
     queue.coordinator.pause("default", caller="user:1", reason="quiet", lasts_s=5)

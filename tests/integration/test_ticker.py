@@ -2,8 +2,10 @@
 
 import threading
 
+import pytest
 from redis import Redis
 
+from priqueue import ticker
 from priqueue.ticker import BATCH, Ticker
 from tests.support.queues import Queue, test_settings
 from tests.support.waiting import until
@@ -16,8 +18,19 @@ def test_a_tick_promotes_what_is_due_and_waits_for_the_next(queue: Queue) -> Non
 
     wait_s = Ticker(queue.coordinator, queue.inspector).run_once()
 
-    assert wait_s == 0.4
+    assert 0.3 < wait_s < 0.4
     assert queue.places() == {due.id: "ready", later.id: "delayed"}
+
+
+@pytest.mark.parametrize(("due_s", "wait_s"), [(0.4, 0.1), (0.2, 0), (0, 0.001), (-3, 0.001)])
+def test_a_tick_begins_as_long_before_the_due_time_as_it_took_to_ask_for_it(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch, due_s: float, wait_s: float
+) -> None:
+    moments_s = iter([7, 7.3])
+    monkeypatch.setattr(ticker, "monotonic_s", lambda: next(moments_s))
+    monkeypatch.setattr(queue.inspector, "agenda", lambda: (due_s, []))
+
+    assert Ticker(queue.coordinator, queue.inspector).run_once() == pytest.approx(wait_s)
 
 
 def test_a_tick_waits_no_longer_than_its_period(queue: Queue) -> None:
@@ -29,9 +42,9 @@ def test_a_tick_waits_no_longer_than_its_period(queue: Queue) -> None:
 def test_a_full_batch_is_followed_by_another_at_once(queue: Queue) -> None:
     queue.enqueue(number=BATCH + 1, delay_ms=1)
     queue.clock.advance(1)
-    ticker = Ticker(queue.coordinator, queue.inspector)
+    ticking = Ticker(queue.coordinator, queue.inspector)
 
-    assert (ticker.run_once(), ticker.run_once()) == (0, queue.settings.tick_s)
+    assert (ticking.run_once(), ticking.run_once()) == (0, queue.settings.tick_s)
 
     assert set(queue.places().values()) == {"ready"}
 
@@ -49,13 +62,13 @@ def test_a_tick_ends_a_pause_whose_time_is_over_and_no_other(queue: Queue) -> No
 
 def test_a_waiting_ticker_hears_of_an_earlier_due_time(client: Redis) -> None:
     queue = Queue(client, test_settings(TICK_S=30)).on_the_servers_clock()
-    ticker = Ticker(queue.coordinator, queue.inspector)
-    thread = threading.Thread(target=ticker.run)
+    ticking = Ticker(queue.coordinator, queue.inspector)
+    thread = threading.Thread(target=ticking.run)
     thread.start()
 
     (job,) = queue.enqueue(delay_ms=50)
 
     until(lambda: queue.raw.lrange(queue.keys.lane("default"), 0, -1) == [job.id], timeout_s=2)
-    ticker.stop()
+    ticking.stop()
     thread.join(5)
     assert not thread.is_alive()

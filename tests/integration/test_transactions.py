@@ -186,7 +186,7 @@ def test_a_push_that_a_full_queue_refuses_is_counted_at_once(server: ValkeyServe
         with wiring.override(full.coordinator), pytest.MonkeyPatch.context() as patch, transaction.atomic():
             enqueue(note, {"n": 1})
             refused = QueueFull("the queue's server is at its memory limit")
-            patch.setattr(full.coordinator, "enqueue_many", Mock(side_effect=refused))
+            patch.setattr(full.coordinator, "enqueue", Mock(side_effect=refused))
             transaction.on_commit(patch.undo)
 
         assert full.counters() == {"failed_pushes:default": 1}

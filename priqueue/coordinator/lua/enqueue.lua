@@ -10,7 +10,8 @@ local lane, answer, ready = lanes[order[1]], {}, 0
 local length = call('LLEN', lane.list) -- a foreign value there is an error now, before the first write
 call('ZCARD', lane.delayed)
 local rule, most_ready = rule_of(ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]), tonumber(ARGV[10])
-local function admission(id) -- what admit would answer; nothing where nothing limits
+local function admission(id) -- what admit would answer; nothing where nothing limits, and a repeat is not charged
+  if not (rule or most_ready) or call('HEXISTS', jobs, id) == 1 then return end
   if most_ready and length + ready >= most_ready then
     count('full', lane.name)
     return {'full', lane.name, length + ready}, true
@@ -21,11 +22,11 @@ for at = 11, #ARGV, 6 do
   local id, envelope, delay_ms, run_at_ms = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
   local due = delay_ms and due_after(delay_ms) or run_at_ms
   local mark, digest = string.match(ARGV[at + 5], '^(%S+) (%S+)$')
-  local said, stays_out = mark and marked(mark, digest, id) or call('HEXISTS', jobs, id) == 1 and 0, true
+  local said, stays_out = mark and marked(mark, digest, id), true
   if not said then said, stays_out = admission(id) end
+  if not stays_out and call('HSETNX', jobs, id, envelope) == 0 then said, stays_out = 0, true end
   if not stays_out then
     local head = head_of(envelope)
-    call('HSET', jobs, id, envelope)
     if mark then call('SET', prefix .. 'once:' .. mark, digest .. ' ' .. id, 'EX', 86400) end
     if due <= now then
       call('RPUSH', lane.list, id)

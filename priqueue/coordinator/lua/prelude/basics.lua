@@ -34,13 +34,13 @@ local function count(event, lane, number)
 end
 local function write_counts()
   if not next(tally) then return end
-  local series = prefix .. 'series:' .. text(now - now % 10000)
+  local series, is_new = prefix .. 'series:' .. text(now - now % 10000), false
   for field, number in pairs(tally) do
     redis.pcall('HINCRBY', counters, field, number) -- no figure is worth half a transition
-    redis.pcall('HINCRBY', series, field, number)
+    if redis.pcall('HINCRBY', series, field, number) == number then is_new = true end
   end
   for field, number in pairs(sums) do redis.pcall('HINCRBY', counters, field, number) end
-  call('EXPIRE', series, 7200)
+  if is_new then call('EXPIRE', series, 7200) end -- once a bucket is enough, and the first to count in it is new to it
 end
 local function push_token(wake) -- pcall: a foreign value there must not fail a half-done transition
   if redis.pcall('LLEN', wake) == 0 then call('RPUSH', wake, 1) end

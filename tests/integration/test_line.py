@@ -1,0 +1,127 @@
+"""Line: connections are kept from one round trip to the next, and never used where they should not be."""
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from redis import ConnectionPool, Redis
+from redis.exceptions import ConnectionError, ResponseError
+
+from priqueue.coordinator.line import Head, Line
+
+ECHO = Head("ECHO")
+ID = Head("CLIENT", "ID")
+
+
+@pytest.fixture
+def line(client: Redis) -> Line:
+    """A line of a client that nobody else uses."""
+    client.connection_pool.disconnect()
+    return Line(client)
+
+
+def _id(line: Line) -> int:
+    """Return the number that the server gave to the connection that is used next."""
+    return int(line.ask((ID, ()))[0])
+
+
+def _kill(client: Redis, number: int) -> None:
+    with Redis(port=client.connection_pool.connection_kwargs["port"]) as other:
+        other.execute_command("CLIENT", "KILL", "ID", number)
+
+
+def test_words_and_numbers_arrive_as_they_are(line: Line) -> None:
+    assert line.ask((ECHO, ("é \r\n",)), (ECHO, (7,)), (ECHO, ("",))) == ["é \r\n".encode(), b"7", b""]
+
+
+def test_one_connection_serves_one_round_trip_after_the_other(line: Line) -> None:
+    assert _id(line) == _id(line)
+
+
+def test_threads_never_share_a_connection(line: Line) -> None:
+    together = threading.Barrier(8)
+
+    def talk(number: int) -> bool:
+        together.wait()
+        return all(line.ask((ECHO, (number * 1_000 + n,))) == [b"%d" % (number * 1_000 + n)] for n in range(200))
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(talk, range(8)))
+
+
+def test_a_connection_that_the_server_closed_is_not_used(line: Line, client: Redis) -> None:
+    closed = _id(line)
+    _kill(client, closed)
+
+    assert _id(line) != closed
+
+
+def test_a_connection_with_an_answer_that_nobody_read_is_not_used(line: Line) -> None:
+    before = _id(line)
+    (kept,) = line._kept
+    kept.send_command("ECHO", "stray")
+    assert kept.can_read(timeout=5)
+
+    assert _id(line) != before
+
+
+def test_a_connection_whose_round_trip_broke_off_is_not_used(line: Line, client: Redis) -> None:
+    client.connection_pool.connection_kwargs["socket_timeout"] = 0.05
+    before = _id(line)
+
+    with pytest.raises(Exception, match="Timeout"):
+        line.ask((Head("BLPOP", "nothing here"), (1,)))
+
+    assert _id(line) != before
+
+
+def test_a_refusal_gives_every_connection_back_to_the_pool(line: Line, client: Redis) -> None:
+    before = _id(line)
+
+    (refusal,) = line.ask((Head("NONSENSE"), ()))
+    client.connection_pool.disconnect(inuse_connections=False)
+
+    assert isinstance(refusal, ResponseError)
+    assert _id(line) != before
+
+
+def test_a_connection_that_the_pool_disowns_is_not_used(line: Line, client: Redis) -> None:
+    before = _id(line)
+    disowned, owns = list(line._kept), client.connection_pool.owns_connection
+    client.connection_pool.owns_connection = lambda each: each not in disowned and owns(each)  # type: ignore[method-assign]
+
+    assert _id(line) != before
+
+
+def test_a_forked_process_leaves_its_parents_connection_alone(line: Line) -> None:
+    before = _id(line)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(writing, str(_id(line)).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+
+    assert int(os.read(reading, 100)) != before
+    assert _id(line) == before
+    for end in (reading, writing):
+        os.close(end)
+
+
+def test_closing_the_client_closes_what_is_kept(line: Line, client: Redis) -> None:
+    _id(line)
+    (kept,) = line._kept
+
+    client.close()
+
+    assert not kept.is_connected
+
+
+def test_a_server_that_is_away_is_an_error_and_leaves_nothing_lent() -> None:
+    pool = ConnectionPool(port=1, max_connections=1)
+    line = Line(Redis.from_pool(pool))
+
+    for _ in range(2):  # a lent one would leave none for the second
+        with pytest.raises(ConnectionError, match="refused"):
+            line.ask((ECHO, ("x",)))
