@@ -9,31 +9,31 @@ from typing import Any
 from django.dispatch import Signal
 
 job_enqueued = Signal(use_caching=True)  # job
-push_failed = Signal(use_caching=True)  # job, error: the push after the commit did not come through
-jobs_promoted = Signal(use_caching=True)  # number
+push_failed = Signal()  # job, error: the push after the commit did not come through
+jobs_promoted = Signal()  # number
 job_claimed = Signal(use_caching=True)  # claim
 job_acked = Signal(use_caching=True)  # claim, run_s
-job_retried = Signal(use_caching=True)  # claim, failure, delay_s, note
-job_buried = Signal(use_caching=True)  # claim, failure
-job_crashed = Signal(use_caching=True)  # claim, failure, deaths: the process that ran it, and it alone, died
-job_released = Signal(use_caching=True)  # claim, reason
-lease_lost = Signal(use_caching=True)  # claim: it was reclaimed while it ran, its outcome counts for nothing
-jobs_reclaimed = Signal(use_caching=True)  # number
-job_cancelled = Signal(use_caching=True)  # job_id
-jobs_requeued = Signal(use_caching=True)  # job_ids, reason
-jobs_purged = Signal(use_caching=True)  # job_ids, reason
-job_replaced = Signal(use_caching=True)  # job_id, copy, reason: a dead job's edited copy was enqueued in its place
-lane_paused = Signal(use_caching=True)  # lane, caller, reason
-lane_resumed = Signal(use_caching=True)  # lane, caller, reason
-worker_registered = Signal(use_caching=True)  # worker_id, lanes, concurrency
-worker_draining = Signal(use_caching=True)  # worker_id, in_flight
-worker_left = Signal(use_caching=True)  # worker_id
-worker_failed = Signal(use_caching=True)  # worker_id, fault: it ends, with exit code 1
-audit_stored = Signal(use_caching=True)  # number
+job_retried = Signal()  # claim, failure, delay_s, note
+job_buried = Signal()  # claim, failure
+job_crashed = Signal()  # claim, failure, deaths: the process that ran it, and it alone, died
+job_released = Signal()  # claim, reason
+lease_lost = Signal()  # claim: it was reclaimed while it ran, its outcome counts for nothing
+jobs_reclaimed = Signal()  # number
+job_cancelled = Signal()  # job_id
+jobs_requeued = Signal()  # job_ids, reason
+jobs_purged = Signal()  # job_ids, reason
+job_replaced = Signal()  # job_id, copy, reason: a dead job's edited copy was enqueued in its place
+lane_paused = Signal()  # lane, caller, reason
+lane_resumed = Signal()  # lane, caller, reason
+worker_registered = Signal()  # worker_id, lanes, concurrency
+worker_draining = Signal()  # worker_id, in_flight
+worker_left = Signal()  # worker_id
+worker_failed = Signal()  # worker_id, fault: it ends, with exit code 1
+audit_stored = Signal()  # number
 audit_marked = Signal(
     use_caching=True
 )  # rows: audit events that could not be stored as they were, or contradict a stored one
-loop_failed = Signal(use_caching=True)  # loop, error, wait_s
+loop_failed = Signal()  # loop, error, wait_s
 
 
 def send(signal: Signal, **what: Any) -> None:
