@@ -30,9 +30,7 @@ worker_draining = Signal()  # worker_id, in_flight
 worker_left = Signal()  # worker_id
 worker_failed = Signal()  # worker_id, fault: it ends, with exit code 1
 audit_stored = Signal()  # number
-audit_marked = Signal(
-    use_caching=True
-)  # rows: audit events that could not be stored as they were, or contradict a stored one
+audit_marked = Signal()  # rows: audit events that could not be stored as they were, or contradict a stored one
 loop_failed = Signal()  # loop, error, wait_s
 
 

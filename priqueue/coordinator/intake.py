@@ -10,14 +10,15 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from priqueue.conf import Settings
 from priqueue.coordinator import calls
 from priqueue.coordinator.owed import Owed
-from priqueue.coordinator.scripts import Call, Scripts
+from priqueue.coordinator.scripts import Begun, Call, Scripts
 from priqueue.exceptions import NotHandedOver, QueueFull, RateLimited
 from priqueue.jobs import Job
 from priqueue.limits import Limit, Rule
@@ -90,16 +91,16 @@ class Intake:
         Raises QueueFull with ``job_id``: the first job that was not taken in; those after it were in part, where they
         have several lanes. Raises QueueUnavailable with ``job_id``: the first job that may not have been taken in.
         """
+        under_way: Callable[[], None] | None = None
         for batch in calls.batches(jobs):
-            groups, first = calls.by_lane(batch), batch[0].id
-            try:
-                answers = self._scripts.run_each(*(calls.enqueue(group, self.settings) for group in groups))
-                for group, answer in zip(groups, answers, strict=True):
-                    if isinstance(answer, QueueFull):
-                        first = group[0].id
-                        raise answer
-            except NotHandedOver as error:
-                raise type(error)(f"from job {first} on: {error}", job_id=first) from error
+            groups = calls.by_lane(batch)
+            # While the server is at the batch before.
+            asked = [calls.enqueue(group, self.settings) for group in groups]
+            if under_way:
+                under_way()
+            under_way = partial(_await, self._scripts.begin(*asked), groups, batch[0].id)
+        if under_way:
+            under_way()
         self._owed.pay()
 
     def enqueue_once(
@@ -138,6 +139,17 @@ class Intake:
     def report(self, limit: int = 100) -> int:
         """Write an audit event for each caller whose minute of refusals is over, ``limit`` at most; return how many."""
         return int(self._scripts.run(Call("report", (limit,)))[0])
+
+
+def _await(begun: Begun, groups: Sequence[Sequence[Job]], first: str) -> None:
+    """Wait until a batch is in. Raises QueueFull and QueueUnavailable with the first job that may not be."""
+    try:
+        for group, answer in zip(groups, begun(), strict=True):
+            if isinstance(answer, QueueFull):
+                first = group[0].id
+                raise answer
+    except NotHandedOver as error:
+        raise type(error)(f"from job {first} on: {error}", job_id=first) from error
 
 
 def _rate_limited(limit: Limit, wait_us: int, number: int) -> RateLimited:

@@ -31,15 +31,11 @@ class Line:
         #: lent by the pool and kept; the last that was used is the first to be used again
         self._kept: list[Any] = []
 
-    def ask(self, *commands: tuple[Head, Sequence[str | int]]) -> list[Any]:
-        """Send commands, each a head and its own words, and return their answers; a refusal is an answer.
-
-        Raises RedisError where an answer is missing.
-        """
-        return self.send(*commands)()
-
     def send(self, *commands: tuple[Head, Sequence[str | int]]) -> Callable[[], list[Any]]:
-        """Send commands, and return what waits for their answers: to be called once. Raises RedisError."""
+        """Send commands, each a head and its own words; what is returned waits for their answers, and is called once.
+
+        A refusal is an answer. Both raise RedisError where an answer is, or will be, missing.
+        """
         connection = self._take()
         try:
             # In one piece: the server would wake for each, and begin to read what is still to come.

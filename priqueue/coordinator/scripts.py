@@ -54,8 +54,11 @@ _PRELUDE = (
 )
 #: a worker's turn: both are one script, since what stands in front of each costs more than most turns do
 TURN = "ack+claim"
-_ALWAYS = ("basics", "checks")
+_LUA = resources.files("priqueue.coordinator") / "lua"
+#: scripts that touch no lease and no letter, and need no look at theirs
+_UNCHECKED = ("admit", "enqueue")
 _FUNCTION = re.compile(r"^local function (\w+)", re.MULTILINE)
+_WORD = re.compile(r"\w+")
 #: what takes jobs in is refused at the server's memory limit; all else runs there, so that the queue drains
 _TAKES_IN = ("admit", "enqueue", "replace")
 # A server that is busy, loading, without its master, without replicas or with a full disk, or whose scripts are being
@@ -117,7 +120,8 @@ def source(name: str, with_header: bool) -> str:
     for part in reversed(_PRELUDE):
         before = _text(f"prelude/{part}.lua")
         # Every part is run at each call, and none of them is free.
-        if part in _ALWAYS or any(re.search(rf"\b{made}\b", text) for made in _FUNCTION.findall(before)):
+        always = part == "basics" or (part == "checks" and name not in _UNCHECKED)
+        if always or not set(_FUNCTION.findall(before)).isdisjoint(_WORD.findall(text)):
             text = before + text
     flags = "" if name in _TAKES_IN else " flags=allow-oom"
     return f"#!lua{flags}\n{text}" if with_header else text
@@ -128,15 +132,15 @@ def _joined(scripts: Sequence[str]) -> str:
     return f"{parts}return run_parts()\n"
 
 
+@cache
 def _text(file: str) -> str:
-    return (resources.files("priqueue.coordinator") / "lua" / file).read_text(encoding="utf-8")
+    return (_LUA / file).read_text(encoding="utf-8")
 
 
 @cache
 def names() -> tuple[str, ...]:
     """Return the names of all scripts: those that stand in a file each, and what is joined of them."""
-    folder = resources.files("priqueue.coordinator") / "lua"
-    return (*sorted(file.name.removesuffix(".lua") for file in folder.iterdir() if file.is_file()), TURN)
+    return (*sorted(file.name.removesuffix(".lua") for file in _LUA.iterdir() if file.is_file()), TURN)
 
 
 class Scripts:
@@ -172,25 +176,23 @@ class Scripts:
 
         The limit may be reached, or be over, between two calls of one round trip: each is done or not by itself.
         """
-        return self._persist(calls, repeat, clock.monotonic_s() + self._deadline_s)
+        return self.begin(*calls, repeat=repeat)()
 
-    def begin(self, call: Call | Joined, *, repeat: bool = False) -> Callable[[], Any]:
-        """Send a call, and return what waits for its answer: to be called once. It raises what ``run`` does."""
+    def begin(self, *calls: Call | Joined, repeat: bool = False) -> Begun:
+        """Send calls; what is returned waits for their answers, does as ``run_each``, and is to be called once."""
         give_up_at_s = clock.monotonic_s() + self._deadline_s
         try:
-            begun = self._line.send((self._head(call), self._words(call, repeat)))
+            begun = self._evaluate(calls, repeat)
         except RedisError as error:
             begun = partial(_fail, error)
-        return lambda: self._persist((call,), repeat, give_up_at_s, begun)[0]
+        return lambda: self._persist(calls, begun, repeat, give_up_at_s)
 
-    def _persist(
-        self, calls: Sequence[Call | Joined], repeat: bool, give_up_at_s: float, begun: Begun | None = None
-    ) -> list[Any]:
-        """Send calls until they are answered, and until the deadline at the longest."""
+    def _persist(self, calls: Sequence[Call | Joined], begun: Begun, repeat: bool, give_up_at_s: float) -> list[Any]:
+        """Wait for the answers to what was begun; where there are none, send it again until the deadline."""
         pause_s = _FIRST_PAUSE_S
         while True:
             try:
-                return self._send(calls, repeat, begun)
+                return self._end(calls, begun, repeat)
             except RedisError as error:
                 self.troubled_at_s = clock.monotonic_s()
                 leave_demoted(self._client, error)
@@ -198,23 +200,21 @@ class Scripts:
                     raise translated(error) from error
             clock.pause(pause_s * random.uniform(0.5, 1))  # noqa: S311 (spreads the callers, hides nothing)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-            repeat, begun = True, None
+            repeat, begun = True, lambda: self._evaluate(calls, repeat=True)()
 
-    def _send(self, calls: Sequence[Call | Joined], repeat: bool, begun: Begun | None) -> list[Any]:
-        """Send once, or hear what is ``begun``.
-
-        A restarted server has forgotten the scripts: what it did not know is loaded and sent again.
-        """
-        answers = begun() if begun else self._evaluate(calls, repeat)
+    def _end(self, calls: Sequence[Call | Joined], begun: Begun, repeat: bool) -> list[Any]:
+        """Return the answers. A restarted server has forgotten the scripts: what it did not know is sent again."""
+        answers = begun()
         unknown = [at for at, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
         if unknown:
             self._load()
-            for at, answer in zip(unknown, self._evaluate([calls[at] for at in unknown], repeat), strict=True):
+            again = self._evaluate([calls[at] for at in unknown], repeat)()
+            for at, answer in zip(unknown, again, strict=True):
                 answers[at] = answer
         return _understood(calls, answers)
 
-    def _evaluate(self, calls: Sequence[Call | Joined], repeat: bool) -> list[Any]:
-        return self._line.ask(*((self._head(call), self._words(call, repeat)) for call in calls))
+    def _evaluate(self, calls: Sequence[Call | Joined], repeat: bool) -> Begun:
+        return self._line.send(*((self._head(call), self._words(call, repeat)) for call in calls))
 
     def _head(self, call: Call | Joined) -> Head:
         head = self._heads.get((call.script, call.lanes))

@@ -144,7 +144,7 @@ class Coordinator(Intake, Operations):
         claim_id = self._unanswered.setdefault(worker_id, str(uuid4()))
         asked = calls.claim(worker_id, claim_id, limit, self.settings)
         begun = self._scripts.begin(Joined((calls.ack(done), asked)) if done else asked, repeat=repeat)
-        return lambda: self._end_turn(worker_id, claim_id, done, begun())
+        return lambda: self._end_turn(worker_id, claim_id, done, *begun())
 
     def _end_turn(self, worker_id: str, claim_id: str, done: Sequence[Claim], answer: Sequence[Any]) -> Turn:
         self._unanswered.pop(worker_id, None)

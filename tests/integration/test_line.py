@@ -23,7 +23,7 @@ def line(client: Redis) -> Line:
 
 def _id(line: Line) -> int:
     """Return the number that the server gave to the connection that is used next."""
-    return int(line.ask((ID, ()))[0])
+    return int(line.send((ID, ()))()[0])
 
 
 def _kill(client: Redis, number: int) -> None:
@@ -32,7 +32,7 @@ def _kill(client: Redis, number: int) -> None:
 
 
 def test_words_and_numbers_arrive_as_they_are(line: Line) -> None:
-    assert line.ask((ECHO, ("é \r\n",)), (ECHO, (7,)), (ECHO, ("",))) == ["é \r\n".encode(), b"7", b""]
+    assert line.send((ECHO, ("é \r\n",)), (ECHO, (7,)), (ECHO, ("",)))() == ["é \r\n".encode(), b"7", b""]
 
 
 def test_one_connection_serves_one_round_trip_after_the_other(line: Line) -> None:
@@ -44,7 +44,7 @@ def test_threads_never_share_a_connection(line: Line) -> None:
 
     def talk(number: int) -> bool:
         together.wait()
-        return all(line.ask((ECHO, (number * 1_000 + n,))) == [b"%d" % (number * 1_000 + n)] for n in range(200))
+        return all(line.send((ECHO, (number * 1_000 + n,)))() == [b"%d" % (number * 1_000 + n)] for n in range(200))
 
     with ThreadPoolExecutor(8) as threads:
         assert all(threads.map(talk, range(8)))
@@ -71,7 +71,7 @@ def test_a_connection_whose_round_trip_broke_off_is_not_used(line: Line, client:
     before = _id(line)
 
     with pytest.raises(Exception, match="Timeout"):
-        line.ask((Head("BLPOP", "nothing here"), (1,)))
+        line.send((Head("BLPOP", "nothing here"), (1,)))()
 
     assert _id(line) != before
 
@@ -79,7 +79,7 @@ def test_a_connection_whose_round_trip_broke_off_is_not_used(line: Line, client:
 def test_a_refusal_gives_every_connection_back_to_the_pool(line: Line, client: Redis) -> None:
     before = _id(line)
 
-    (refusal,) = line.ask((Head("NONSENSE"), ()))
+    (refusal,) = line.send((Head("NONSENSE"), ()))()
     client.connection_pool.disconnect(inuse_connections=False)
 
     assert isinstance(refusal, ResponseError)
@@ -124,4 +124,4 @@ def test_a_server_that_is_away_is_an_error_and_leaves_nothing_lent() -> None:
 
     for _ in range(2):  # a lent one would leave none for the second
         with pytest.raises(ConnectionError, match="refused"):
-            line.ask((ECHO, ("x",)))
+            line.send((ECHO, ("x",)))()

@@ -1,6 +1,6 @@
 """A batch over several lanes as the server reaches its memory limit: each lane is answered by itself."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -24,10 +24,11 @@ class _Filling(Line):
 
     refused: list[bool]
 
-    def ask(self, *commands: Any) -> list[Any]:
+    def send(self, *commands: Any) -> Callable[[], list[Any]]:
         limits = [(Head("CONFIG", "SET", "maxmemory"), [int(refused)]) for refused in self.refused]
         both = [each for pair in zip(limits, commands, strict=False) for each in pair]
-        return super().ask(*both)[1::2]
+        wait = super().send(*both)
+        return lambda: wait()[1::2]
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
--- basics: what every script stands on. It is put in front of each, as are checks.lua and those parts whose functions a
--- script uses, when it is loaded.
+-- basics: what every script stands on. It is put in front of each when it is loaded, as is checks.lua where a script touches
+-- leases or letters, and as are those parts whose functions it uses.
 -- KEYS[1..25]  the fixed keys of keys.py, in its order; then lane, delayed and wake of each lane in ARGV[4]
 -- ARGV[1] prefix of all keys   ARGV[2] now in ms ('' for the server's clock)   ARGV[3] audit: all, callers, off
 -- ARGV[4] lanes, comma-separated, in priority order; the script's own arguments follow

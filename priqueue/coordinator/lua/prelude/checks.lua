@@ -2,7 +2,6 @@
 -- Output: none; check_letters, for the scripts that write letters
 for _, key in ipairs({jobs, attempts, since, inflight, slots}) do call('HLEN', key) end
 call('ZCARD', deadlines)
-if audited ~= 'off' then call('XLEN', audit) end
 local function check_letters()
   call('LLEN', dead)
   for _, key in ipairs({letters, causes, holes}) do call('HLEN', key) end
