@@ -90,7 +90,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Calls that the server runs as one script, of which it knows as ``TURN``. Only the last may touch lanes."""
+    """Calls that the server runs as one script. It knows that of ``TURN``, where only the last touches lanes."""
 
     parts: tuple[Call, ...]
 

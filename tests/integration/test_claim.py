@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from priqueue import QueueUnavailable, WorkerDraining, WorkerNotRegistered
+from priqueue import PriqueueError, QueueUnavailable, WorkerDraining, WorkerNotRegistered
 from priqueue.coordinator import Coordinator
 from priqueue.coordinator.calls import born_ms
 from priqueue.jobs import Claim, Job
@@ -265,6 +265,36 @@ def test_a_turn_whose_reply_was_lost_acks_and_claims_once(queue: Queue) -> None:
     assert turn.lost == []
     assert queue.state() == queue.expected(*turn.claims)
     assert queue.counters()["acked:default"] == 2
+
+
+def test_a_turn_whose_claim_fails_has_acked_all_the_same_and_a_repeat_acks_nothing_twice(queue: Queue) -> None:
+    queue.enqueue(number=3)
+    queue.register("w", concurrency=2)
+    done = queue.coordinator.pull("w", 2)
+    queue.raw.rename(queue.keys.picker, "aside")
+    queue.raw.set(queue.keys.picker, "no hash")
+
+    with pytest.raises(PriqueueError, match="WRONGTYPE"):
+        queue.coordinator.turn("w", 2, done)
+
+    assert (list(queue.places().values()), queue.counters()["acked:default"]) == (["ready"], 2)
+    queue.raw.rename("aside", queue.keys.picker)
+    turn = queue.coordinator.turn("w", 2, done, repeat=True)
+    assert (turn.lost, turn.state, len(turn.claims)) == ([], "ok", 1)
+    assert queue.state() == queue.expected(*turn.claims)
+    assert queue.counters()["acked:default"] == 2
+
+
+def test_the_answer_to_a_turn_may_wait_while_its_caller_asks_for_other_things(queue: Queue) -> None:
+    (job,) = queue.enqueue()
+    queue.register("w")
+
+    begun = queue.coordinator.begin_turn("w", 1)
+    (later,) = queue.enqueue()
+    turn = begun().read()
+
+    assert [claim.job for claim in turn.claims] == [job]
+    assert queue.places() == {job.id: "in flight", later.id: "ready"}
 
 
 def test_a_turn_names_the_leases_that_were_lost_and_settles_the_others(queue: Queue) -> None:

@@ -185,6 +185,48 @@ def test_a_worker_whose_slots_are_taken_by_leases_it_does_not_know_asks_again_af
     assert full_at_s[2] - full_at_s[0] >= queue.settings.pull_timeout_s
 
 
+def test_what_a_turn_gave_is_handed_over_while_the_next_is_under_way(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = Worker(queue.coordinator, worker_id="w", processes=0, concurrency=2)
+    _give_beside_a_run(queue, worker)
+    begin, submit, order = queue.coordinator.begin_turn, worker._pool.submit, []
+    monkeypatch.setattr(
+        queue.coordinator, "begin_turn", lambda *args, **more: order.append("begin") or begin(*args, **more)
+    )
+    monkeypatch.setattr(worker._pool, "submit", lambda claims: order.append("submit") or submit(claims))
+
+    gate.set()
+    until(lambda: not worker._pool._messages.empty())
+
+    worker.run_once()
+
+    assert order == ["begin", "submit"]
+    until(lambda: worker.run_once() and queue.places() == {})
+
+
+def test_what_a_turn_gave_before_the_order_to_stop_is_given_back_and_never_run(queue: Queue) -> None:
+    worker = Worker(queue.coordinator, worker_id="w", processes=0, concurrency=2)
+    given = _give_beside_a_run(queue, worker)
+
+    worker.stop()
+    gate.set()
+    worker._drain()
+
+    assert (queue.places(), len(started)) == ({given.id: "ready"}, 1)
+    assert queue.state()["attempts"] == {}
+
+
+def _give_beside_a_run(queue: Queue, worker: Worker) -> Job:
+    """Let a worker run one job, and have been given another that it has not looked at yet; return that."""
+    queue.enqueue(name="tests.wait_for_gate")
+    until(lambda: worker.run_once() and started)
+    (job,) = queue.enqueue(name="tests.record")
+    worker.run_once()
+    assert worker._given is not None
+    return job
+
+
 def test_whatever_a_handler_raises_is_a_failure_and_costs_no_slot(queue: Queue) -> None:
     for how in ("exit", "interrupt", "generator"):
         queue.enqueue(name="tests.leave", payload={"how": how}, max_attempts=1)

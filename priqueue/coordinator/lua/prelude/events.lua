@@ -1,8 +1,9 @@
 -- events: what a script says for the audit log, in the same step as the change.
 -- Output: none; head_of, is_audited and emit
 local function head_of(envelope) -- the only look into an envelope: its head is fixed and free of quotes
+  local start = string.find(envelope or '', '{"v":', 1, true)
   local handler, caller, correlation = string.match(envelope or '',
-    '^[^{]*{"v":%d+,"name":"([^"]*)","caller":"([^"]*)","correlation_id":"([^"]*)"')
+    '^%d+,"name":"([^"]*)","caller":"([^"]*)","correlation_id":"([^"]*)"', start and start + 5)
   return {handler = handler or '', caller = caller or '', correlation = correlation or ''}
 end
 local asked = {user = true, key = true, command = true}
