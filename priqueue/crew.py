@@ -51,7 +51,8 @@ class Crew:
     def _room_of(self, place: Place) -> int:
         if not place.ready or place in self.alone or place in self._leaving:
             return 0
-        return max(0, self._threads - len(place.runs))
+        left = self._threads if self._max_jobs is None else self._max_jobs - place.taken
+        return max(0, min(self._threads - len(place.runs), left))
 
     def roomiest(self) -> Place | None:
         """Return who has the most room; None when nobody has any."""
@@ -70,8 +71,8 @@ class Crew:
         for place in self.members:
             place.send()
 
-    def keep_up(self, suspects_since_s: Iterable[float]) -> None:
-        """Start who is missing; let go who has done its share, once empty.
+    def keep_up(self, suspects_since_s: Iterable[float], *, dismissing: bool = True) -> None:
+        """Start who is missing; let go who has done its share, once empty, and, when ``dismissing``, who is too many.
 
         For each suspect that waits, or runs alone, for too long there is one more, so that the others go on.
         """
@@ -86,7 +87,7 @@ class Crew:
         wanted = self._processes + min(late, _MAX_EXTRA)
         staying = [place for place in self.members if not self._is_done(place)]
         surplus = [place for place in staying if place.ready and not place.runs and place not in self.alone]
-        self._leaving.update(surplus[: max(0, len(staying) - wanted)])
+        self._leaving.update(surplus[: max(0, len(staying) - wanted) if dismissing else 0])
         for place in [place for place in self._leaving if not place.runs]:
             self.remove(place)
             place.dismiss()

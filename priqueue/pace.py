@@ -5,6 +5,7 @@ PATIENCE_MS = 1
 _QUICK_S = 0.0002
 _MOSTLY = 0.9
 _LAST = 32
+_WORTH_IT = 8  # outcomes for which a round trip does not wait for more
 
 
 class Pace:
@@ -21,3 +22,10 @@ class Pace:
     def is_quick(self) -> bool:
         """Whether nearly all of them were quick. Slow ones tell at once, quick ones only when they are many."""
         return self._share > _MOSTLY
+
+    def rest_s(self, number: int, begun_s: float, now_s: float) -> float:
+        """Return how long so many outcomes wait for the rest of what began then.
+
+        Of quick runs the first is back before the others have begun, and some are not worth a round trip.
+        """
+        return begun_s + PATIENCE_MS / 1000 - now_s if self.is_quick and 0 < number < _WORTH_IT else 0

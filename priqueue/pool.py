@@ -28,11 +28,10 @@ from priqueue.ears import Ears
 from priqueue.exceptions import Timeout
 from priqueue.executor import Outcome, Verdict, failed
 from priqueue.jobs import Claim, Failure
-from priqueue.pace import PATIENCE_MS, Pace
+from priqueue.pace import Pace
 from priqueue.runner import Key, key_of
 
 _STOP_GRACE_S = 1.0  # between asking a run to stop and ending its child
-_WORTH_IT = 8  # outcomes for which a round trip does not wait for more
 
 
 @dataclass(slots=True, eq=False)
@@ -125,22 +124,24 @@ class Pool:
         self._crew.send()
         self._submitted_at_s = monotonic_s()
 
-    def take(self, *, wait: bool = True) -> list[Outcome]:
+    def take(self, *, expecting: bool = False) -> list[Outcome]:
         """Return the outcomes that came in since the last call. Their slots stay occupied until ``vacate``.
 
-        Some of many quick runs are not worth a round trip: it waits for the rest, or leaves them to the next call.
+        Some of many quick runs are not worth a round trip: it waits for the rest. Where the caller is ``expecting`` to
+        submit claims, for the room there is, it leaves them to the next call instead, and the room as it is.
         """
         self._hear()
-        while (rest_s := self._rest_s()) > 0:
-            if not wait:
-                return []
+        while not expecting and (rest_s := self._rest_s()) > 0:
             self._ears.wait(rest_s)
             self._hear()
         self._watch_the_time()
-        self._place_suspects()
+        if not expecting:
+            self._place_suspects()
         self._crew.send()
         if not self._closing:
-            self._crew.keep_up([run.waiting_since_s for run in self._suspects])
+            self._crew.keep_up([run.waiting_since_s for run in self._suspects], dismissing=not expecting)
+        if self._rest_s() > 0:
+            return []
         outcomes, self._outcomes = self._outcomes, []
         return outcomes
 
@@ -155,7 +156,8 @@ class Pool:
         times_s += [run.waiting_since_s + ALONE_WITHIN_S for run in self._suspects]
         times_s += [since_s + ALONE_WITHIN_S for since_s in self._crew.alone.values()]
         # Not "later than now": what became due since ``take`` looked is still to be done.
-        return min((max(0, time_s - now_s) for time_s in times_s if time_s > self._looked_at_s), default=inf)
+        next_s = min((max(0, time_s - now_s) for time_s in times_s if time_s > self._looked_at_s), default=inf)
+        return 0 if self._outcomes else next_s
 
     def close(self) -> list[Outcome]:
         """End all children and return the last outcomes; what did not finish is to be released."""
@@ -171,9 +173,7 @@ class Pool:
             self._heed(*self._messages.get_nowait())
 
     def _rest_s(self) -> float:
-        """Return how long to wait for the rest of some quick runs: the first is back before the others have begun."""
-        waits = 0 < len(self._outcomes) < _WORTH_IT and self._pace.is_quick and not self.idle
-        return self._submitted_at_s + PATIENCE_MS / 1000 - self._looked_at_s if waits else 0
+        return 0 if self.idle else self._pace.rest_s(len(self._outcomes), self._submitted_at_s, self._looked_at_s)
 
     def _heed(self, place: Place, what: str, value: Any) -> None:
         if what == "ready":

@@ -107,7 +107,7 @@ class Worker:
         """Settle, claim and hand over once; return the seconds to wait for something to do."""
         self._watch()
         # Before anything that may fail: what a child has said, and nobody heard, would end every wait at once.
-        self._settler.add(self._pool.take(wait=self._given is None))
+        self._settler.add(self._pool.take(expecting=self._given is not None))
         if not self._settler.only_acks:
             self._hand_over()
         if not self._registered:
@@ -151,24 +151,22 @@ class Worker:
             turn = begun()
             self._claim_in_doubt, self._full = False, turn.state == "full"
             self._settler.acked(turn.lost)
-            self._heed(turn.state)
+            if turn.state == "unregistered":
+                self._registered = False
+                self.loop.wake()
+            elif turn.state == "draining":
+                self.loop.stop()
             self._given = turn if turn.number else None
         if self._pool.idle:  # else what ends by now may be worth the next round trip, under which these are handed over
             self._hand_over()
         return turn.found_nothing
 
-    def _heed(self, state: str) -> None:
-        if state == "unregistered":
-            self._registered = False
-            self.loop.wake()
-        elif state == "draining":
-            self.loop.stop()
-
     def _hand_over(self) -> None:
         """Run what the last round trip gave."""
         if self._given is None:
             return
-        turn, self._given = self._given.read(), None
+        turn, self._given = self._given, None  # first: what cannot be read lapses, and must not be met again and again
+        turn.read()
         for claim, failure in turn.buried:
             events.send(events.job_buried, claim=claim, failure=failure)
         if self.loop.stopped:  # the answer to a claim from before the order to stop
@@ -224,7 +222,6 @@ class Worker:
 
     def _leave(self) -> None:
         """End the children first and give back what they held after: a released job must not still run here."""
-        self._hand_over()
         self._settler.add(self._pool.close())
         self._listener.stop()
         self._heartbeat.loop.stop()
@@ -236,9 +233,11 @@ class Worker:
 
     def _give_back(self) -> None:
         try:
+            self._hand_over()
             self._settler.settle_others()
             if self._settler.number_done or self._claim_in_doubt:
                 self._turn(0)
+                self._hand_over()
                 self._settler.settle_others()
             self._coordinator.wake(self.lanes)
             self._coordinator.leave(self.id)

@@ -6,7 +6,7 @@ back to the library's pool after each: to lend one and take it back is as dear a
 """
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -31,47 +31,73 @@ class Line:
         #: lent by the pool and kept; the last that was used is the first to be used again
         self._kept: list[Any] = []
 
-    def send(self, *commands: tuple[Head, Sequence[str | int]]) -> Callable[[], list[Any]]:
-        """Send commands, each a head and its own words; what is returned waits for their answers, and is called once.
+    def send(self, *commands: tuple[Head, Sequence[str | int]]) -> "Sent":
+        """Send commands, each a head and its own words; what is returned waits for their answers. Raises RedisError."""
+        sent = Sent(self._pool, self._kept)
+        sent.send(commands)
+        return sent
 
-        A refusal is an answer. Both raise RedisError where an answer is, or will be, missing.
+
+class Sent:
+    """A round trip under way. Called, once, it returns the answers; a refusal is one. Raises RedisError.
+
+    It owns its connection. One of which not all is read is closed, or who used it next would get the rest: also where
+    an exception comes from outside between any two steps, as a Timeout does into a thread that runs a job.
+    """
+
+    def __init__(self, pool: Any, kept: list[Any]) -> None:
+        self._pool = pool
+        self._kept = kept
+        self._connection: Any = None
+        self._number = 0
+
+    def send(self, commands: Sequence[tuple[Head, Sequence[str | int]]]) -> None:
+        """Take a connection and send commands, in one piece.
+
+        In several, the server would wake for each, and begin to read what is still to come.
         """
-        connection = self._take()
+        self._number = len(commands)
         try:
-            # In one piece: the server would wake for each, and begin to read what is still to come.
-            connection.send_packed_command([b"".join([_command(*each) for each in commands])])
+            self._take()
+            self._connection.send_packed_command([b"".join([_command(*each) for each in commands])])
         except BaseException:
-            self._drop(connection)
+            self._close()
             raise
-        return lambda: self._answers(connection, len(commands))
 
-    def _answers(self, connection: Any, number: int) -> list[Any]:
+    def __call__(self) -> list[Any]:
         try:
-            answers = [_answer(connection) for _ in range(number)]
+            answers = [_answer(self._connection) for _ in range(self._number)]
         except BaseException:
-            self._drop(connection)
+            self._close()
             raise
+        connection, self._connection = self._connection, None
         self._kept.append(connection)
         if any(isinstance(answer, ResponseError) for answer in answers):
             self._give_back()
         return answers
 
-    def _drop(self, connection: Any) -> None:
-        """Close a connection: who used it next would get what is still to come."""
-        connection.disconnect()
-        self._pool.release(connection)
+    def __del__(self) -> None:
+        with suppress(Exception):
+            self._close()
 
-    def _take(self) -> Any:
+    def _take(self) -> None:
         with suppress(IndexError):  # by the pop itself: another thread may be faster than a look
             while True:
-                connection = self._kept.pop()
-                if connection.pid != os.getpid():
-                    continue  # of the process that this one was forked from, where it is still in use
+                self._connection = self._kept.pop()
+                if self._connection.pid != os.getpid():
+                    self._connection = None  # of the process that this one was forked from, where it is still in use
                 # Not owned is what leads to a server that the sentinels no longer name.
-                if self._pool.owns_connection(connection) and _is_silent(connection):
-                    return connection
-                self._drop(connection)
-        return self._pool.get_connection()
+                elif self._pool.owns_connection(self._connection) and _is_silent(self._connection):
+                    return
+                else:
+                    self._close()
+        self._connection = self._pool.get_connection()
+
+    def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.disconnect()
+            self._pool.release(connection)
 
     def _give_back(self) -> None:
         """Return what is kept to the pool: who drops the connections to a demoted server finds only those."""

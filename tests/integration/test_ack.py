@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from priqueue import LeaseLost
+from priqueue import LeaseLost, PriqueueError
 from tests.support.queues import FAILURE, HANDLER, START_MS, Queue
 
 
@@ -33,6 +33,20 @@ def test_a_lease_that_is_named_twice_in_a_call_ends_once(queue: Queue) -> None:
     assert turn.lost == [done]
     assert queue.state() == queue.expected(held)
     assert queue.counters()["acked:default"] == 1
+
+
+def test_an_ack_that_fails_tells_nothing_and_counts_nothing(queue: Queue) -> None:
+    (claim,) = queue.claimed()
+    queue.raw.hset(queue.keys.slots, "worker", "no number")
+    before = queue.everything()
+
+    for _ in range(3):
+        with pytest.raises(PriqueueError, match="not an integer"):
+            queue.coordinator.turn("worker", 1, [claim], repeat=True)
+
+    assert queue.counters().get("acked:default") is None
+    assert "ack" not in [action for action, _, _ in queue.events()]
+    assert queue.everything()[queue.keys.inflight] == before[queue.keys.inflight]
 
 
 def test_it_leaves_an_event_and_is_counted(queue: Queue) -> None:

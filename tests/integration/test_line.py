@@ -3,6 +3,7 @@
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import pytest
 from redis import ConnectionPool, Redis
@@ -125,3 +126,36 @@ def test_a_server_that_is_away_is_an_error_and_leaves_nothing_lent() -> None:
     for _ in range(2):  # a lent one would leave none for the second
         with pytest.raises(ConnectionError, match="refused"):
             line.send((ECHO, ("x",)))()
+
+
+def _connections(client: Redis) -> int:
+    with Redis(port=client.connection_pool.connection_kwargs["port"]) as other:
+        return len(other.client_list()) - 1
+
+
+def test_a_round_trip_that_nobody_reads_closes_its_connection(line: Line, client: Redis) -> None:
+    before = _connections(client)
+    sent = [line.send((ECHO, (number,))) for number in range(5)]
+    assert _connections(client) == before + 5
+
+    sent.clear()
+
+    assert _connections(client) == before
+    assert line.send((ECHO, ("next",)))() == [b"next"]
+
+
+@pytest.mark.parametrize("step", ["can_read", "send_packed_command", "read_response"])
+def test_what_is_raised_from_outside_between_two_steps_costs_a_connection_and_no_more(
+    line: Line, client: Redis, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _id(line)
+    before = _connections(client)
+    (kept,) = line._kept
+    monkeypatch.setattr(kept, step, Mock(side_effect=KeyboardInterrupt))
+
+    with pytest.raises(KeyboardInterrupt):
+        line.send((ECHO, ("lost",)))()
+
+    monkeypatch.undo()
+    assert _connections(client) == before - 1
+    assert line.send((ECHO, ("next",)))() == [b"next"]

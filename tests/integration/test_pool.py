@@ -400,3 +400,47 @@ def test_what_ends_after_it_was_given_up_and_settled_counts_for_nothing(stage: S
     stage.children[0].finishes(late)
 
     assert made.take() == []
+
+
+# --- claims on their way ---
+
+
+def test_few_outcomes_are_left_while_claims_are_on_their_way_and_looked_after_at_once(stage: Stage) -> None:
+    made = stage.pool(16)
+    made._pace._share = 1  # nearly all were quick
+    made.submit(claims(4))
+    (child,) = stage.children
+    child.finishes(*claims(1))
+
+    assert made.take(expecting=True) == []
+
+    assert made.next_look_s() == 0
+    stage.now_s += 0.01
+    assert told(made.take()) == {"j0": ("ack", 0)}
+
+
+def test_the_room_that_was_promised_to_claims_on_their_way_is_not_taken_from_them(stage: Stage) -> None:
+    made = stage.pool(4, processes=2)
+    made.submit(claims(2, suspect=True))
+    stage.now_s += 2
+    made.take()  # starts one more for each
+    stage.let_start(made)
+    for child in stage.children[:2]:
+        child.finishes(*child.runs.values())
+
+    made.take(expecting=True)
+
+    assert made._crew.room == 8
+    made.take()
+    assert made._crew.room == 4
+
+
+def test_a_child_is_given_no_more_runs_than_are_left_to_it(stage: Stage) -> None:
+    made = stage.pool(4, max_jobs=6)
+    made.submit(claims(4))
+    (child,) = stage.children
+    child.finishes(*claims(4))
+    for outcome in made.take():
+        made.vacate(outcome.claim)
+
+    assert made.free() == 2

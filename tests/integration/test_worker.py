@@ -142,7 +142,7 @@ def test_what_a_child_has_said_is_heard_before_anything_that_may_fail(
 ) -> None:
     worker = Worker(queue.coordinator, processes=0, concurrency=2)
     heard: list[int] = []
-    monkeypatch.setattr(worker._pool, "take", lambda wait: heard.append(1) or [])
+    monkeypatch.setattr(worker._pool, "take", lambda expecting: heard.append(1) or [])
     monkeypatch.setattr(worker, "_register", Mock(side_effect=QueueUnavailable("away")))
 
     with pytest.raises(QueueUnavailable):

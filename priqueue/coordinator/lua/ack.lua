@@ -8,24 +8,29 @@ local envelopes = audited == 'all' and on_many('HMGET', jobs, ids)
 for number, id in ipairs(ids) do
   local at, lease = 3 + 3 * number, lease_in(records[number], id)
   if lease and lease.token == ARGV[at + 1] and not done[id] then
-    if envelopes then
-      emit('ack', 'worker:' .. lease.worker, id, lease.lane, {head = head_of(envelopes[number]), outcome = 'done'})
-    end
+    lease.ms, lease.envelope = tonumber(ARGV[at + 2]), envelopes and envelopes[number]
     done[id] = true
-    add_to(by_worker, lease.worker, id)
+    add_to(by_worker, lease.worker, lease)
     trails[#trails + 1] = prefix .. 'trail:' .. id
-    count('acked', lease.lane)
-    observe('run', lease.lane, tonumber(ARGV[at + 2]))
     answer[#answer + 1] = 1
   else
     answer[#answer + 1] = ARGV[5] == '1' and (done[id] or call('HEXISTS', jobs, id) == 0) and 0 or -1
   end
 end
-for at = 1, #trails, 1000 do call('UNLINK', unpack(trails, at, math.min(at + 999, #trails))) end
-for worker, its in pairs(by_worker) do
-  end_leases(its, worker)
+for worker, leases in pairs(by_worker) do
+  local its = {}
+  for at, lease in ipairs(leases) do its[at] = lease.id end
+  end_leases(its, worker) -- first: where it fails, nothing of this worker's is told or counted
   on_many('HDEL', jobs, its)
   on_many('HDEL', attempts, its)
+  for _, lease in ipairs(leases) do
+    if envelopes then
+      emit('ack', 'worker:' .. worker, lease.id, lease.lane, {head = head_of(lease.envelope), outcome = 'done'})
+    end
+    count('acked', lease.lane)
+    observe('run', lease.lane, lease.ms)
+  end
 end
+for at = 1, #trails, 1000 do call('UNLINK', unpack(trails, at, math.min(at + 999, #trails))) end
 write_counts()
 return answer
