@@ -24,8 +24,8 @@ class Pace:
         return self._share > _MOSTLY
 
     def rest_s(self, number: int, begun_s: float, now_s: float) -> float:
-        """Return how long so many outcomes wait for the rest of what began then.
+        """Return how long so many outcomes of quick runs wait for the rest of what began then.
 
-        Of quick runs the first is back before the others have begun, and some are not worth a round trip.
+        The first is back before the others have begun, and some are not worth a round trip.
         """
-        return begun_s + PATIENCE_MS / 1000 - now_s if self.is_quick and 0 < number < _WORTH_IT else 0
+        return begun_s + PATIENCE_MS / 1000 - now_s if 0 < number < _WORTH_IT else 0

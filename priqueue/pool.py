@@ -78,9 +78,9 @@ class Pool:
         return len(self._runs)
 
     @property
-    def idle(self) -> bool:
-        """Whether nothing runs."""
-        return all(run.over for run in self._runs.values())
+    def gathers(self) -> bool:
+        """Whether runs are quick and some are under way: the next round trip will soon be worth it."""
+        return self._pace.is_quick and not all(run.over for run in self._runs.values())
 
     def free(self, vacated: int = 0) -> int:
         """Return how many more claims could begin to run now, once so many slots are vacated.
@@ -173,7 +173,7 @@ class Pool:
             self._heed(*self._messages.get_nowait())
 
     def _rest_s(self) -> float:
-        return 0 if self.idle else self._pace.rest_s(len(self._outcomes), self._submitted_at_s, self._looked_at_s)
+        return self._pace.rest_s(len(self._outcomes), self._submitted_at_s, self._looked_at_s) if self.gathers else 0
 
     def _heed(self, place: Place, what: str, value: Any) -> None:
         if what == "ready":

@@ -2,7 +2,7 @@
 
 1. take the outcomes of all runs that ended meanwhile and settle them
 2. in the same round trip, claim for every free slot; never more, so nothing is fetched that cannot run now
-3. hand the claims to the pool; where many runs have ended meanwhile, while the next round trip is under way
+3. hand the claims to the pool; where runs are quick and many, while the next round trip is under way
 4. with nothing to do, wait for a token, an outcome or the order to stop
 
 Asked to stop, it claims no more, lets runs end for the grace, and gives back what is left. A job is settled by the
@@ -157,7 +157,7 @@ class Worker:
             elif turn.state == "draining":
                 self.loop.stop()
             self._given = turn if turn.number else None
-        if self._pool.idle:  # else what ends by now may be worth the next round trip, under which these are handed over
+        if not self._pool.gathers:  # else they are handed over under the next round trip, which follows at once
             self._hand_over()
         return turn.found_nothing
 

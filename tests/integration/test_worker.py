@@ -217,8 +217,21 @@ def test_what_a_turn_gave_before_the_order_to_stop_is_given_back_and_never_run(q
     assert queue.state()["attempts"] == {}
 
 
+def test_what_a_turn_gave_beside_runs_that_take_their_time_is_handed_over_at_once(queue: Queue) -> None:
+    worker = Worker(queue.coordinator, worker_id="w", processes=0, concurrency=2)
+    queue.enqueue(name="tests.wait_for_gate")
+    until(lambda: worker.run_once() and started)
+    queue.enqueue(name="tests.record")
+
+    worker.run_once()
+
+    until(lambda: len(started) == 2)
+    gate.set()
+
+
 def _give_beside_a_run(queue: Queue, worker: Worker) -> Job:
     """Let a worker run one job, and have been given another that it has not looked at yet; return that."""
+    worker._pool._pace._share = 1  # nearly all were quick
     queue.enqueue(name="tests.wait_for_gate")
     until(lambda: worker.run_once() and started)
     (job,) = queue.enqueue(name="tests.record")
