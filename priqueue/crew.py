@@ -62,9 +62,13 @@ class Crew:
                 best, most = place, room
         return best
 
-    def empty(self) -> Place | None:
-        """Return somebody who is ready and has nothing to do."""
-        return next((place for place in self.members if not place.runs and self._room_of(place)), None)
+    def empty(self, *, spare: bool = False) -> Place | None:
+        """Return who is ready and has nothing to do; a ``spare`` one, beside whom there are as many as usual."""
+        away = self._leaving | self.alone.keys()
+        serving = [place for place in self.members if place.ready and place not in away]
+        if spare and len(serving) <= self._processes:
+            return None
+        return next((place for place in serving if not place.runs and self._room_of(place)), None)
 
     def send(self) -> None:
         """Let everybody run what was placed there."""

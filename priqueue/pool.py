@@ -83,10 +83,7 @@ class Pool:
         return self._pace.is_quick and not all(run.over for run in self._runs.values())
 
     def free(self, vacated: int = 0) -> int:
-        """Return how many more claims could begin to run now, once so many slots are vacated.
-
-        Never more than the children have room for: what has to wait runs alone, and so would all that comes after it.
-        """
+        """Return how many more claims could begin to run now, in the children there are, once slots are vacated."""
         return max(0, min(self._size - len(self._runs) + vacated, self._crew.room))
 
     @property
@@ -127,8 +124,7 @@ class Pool:
     def take(self, *, expecting: bool = False) -> list[Outcome]:
         """Return the outcomes that came in since the last call. Their slots stay occupied until ``vacate``.
 
-        Some of many quick runs are not worth a round trip: it waits for the rest. Where the caller is ``expecting`` to
-        submit claims, for the room there is, it leaves them to the next call instead, and the room as it is.
+        Of quick runs it waits for some more; ``expecting`` to submit claims, leaves some, and the room, as they are.
         """
         self._hear()
         while not expecting and (rest_s := self._rest_s()) > 0:
@@ -202,12 +198,16 @@ class Pool:
         place.submit(run.claim)
 
     def _suspect(self, run: Run) -> None:
-        run.place, run.deadline_s, run.waiting_since_s = None, inf, monotonic_s()
+        run.place, run.deadline_s = None, inf
+        run.waiting_since_s = -inf if run.claim.suspect else monotonic_s()  # for what kills, one more starts at once
         self._suspects.append(run)
 
     def _place_suspects(self) -> None:
-        while self._suspects and (place := self._crew.empty()) is not None:
-            run = self._suspects.pop(0)
+        for run in self._suspects[:]:
+            place = self._crew.empty(spare=run.claim.suspect and len(self._runs) > len(self._suspects))
+            if place is None:
+                continue
+            self._suspects.remove(run)
             if run.lost:  # it waited for too long: what it did now would count for nothing
                 self._end(run, _released(run))
             else:

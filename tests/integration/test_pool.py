@@ -444,3 +444,24 @@ def test_a_child_is_given_no_more_runs_than_are_left_to_it(stage: Stage) -> None
         made.vacate(outcome.claim)
 
     assert made.free() == 2
+
+
+def test_a_job_that_is_known_to_kill_takes_down_no_child_that_others_need(stage: Stage) -> None:
+    made = stage.pool(4)
+    made.submit([*claims(1), *claims(1, first=1, suspect=True)])
+    (usual,) = stage.children
+    usual.finishes(*claims(1))
+
+    made.take()  # the usual child has nothing to do, but its slot is not settled yet: more may come for it
+
+    assert len(stage.children) == 2  # one more, at once
+    stage.let_start(made)
+    assert sorted(list(child.runs) for child in stage.children) == [[], [("j1", "t")]]
+
+
+def test_a_job_that_is_known_to_kill_and_is_all_there_is_waits_for_no_further_child(stage: Stage) -> None:
+    made = stage.pool(4)
+
+    made.submit(claims(1, suspect=True))
+
+    assert [list(child.runs) for child in stage.children] == [[("j0", "t")]]
