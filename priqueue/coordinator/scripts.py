@@ -69,6 +69,7 @@ _PASSING_WORDS = ("BUSY", "MISCONF", "NOREPLICAS", "UNKILLABLE", "UNBLOCKED")
 # Wrong credentials and rights stay wrong until a person changes them. Then the same call succeeds, so it is no fault of
 # the call, and what it was to settle is kept.
 _REFUSES_US = (AuthenticationError, NoPermissionError)
+#: waits for the answers to what was sent; to be called once
 Begun = Callable[[], list[Any]]
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 0.5
 
