@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import django
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from priqueue import orders, wiring
 from priqueue.executor import Outcome, Verdict
@@ -28,6 +28,7 @@ from priqueue.runner import Key, Runner, key_of
 
 _PR_SET_PDEATHSIG = 1
 _LONGEST_S = 1e9
+_VERDICTS = {str(verdict): verdict for verdict in Verdict}  # to call the class is three times as dear
 
 
 def encode_line(messages: Any) -> bytes:
@@ -39,6 +40,14 @@ def encode_line(messages: Any) -> bytes:
         return to_json(messages) + b"\n"
     except ValueError:  # ASCII: text that has no UTF-8, such as half of a surrogate pair, gets through as well
         return f"{json.dumps(messages)}\n".encode()
+
+
+def decode_line(line: bytes) -> Any:
+    """Return the messages of a line. Raises ValueError, RecursionError for what is no JSON."""
+    try:
+        return from_json(line)
+    except ValueError:  # half of a surrogate pair: only the standard library reads what only it wrote
+        return json.loads(line.decode())
 
 
 def encode_claim(claim: Claim) -> tuple[Any, ...]:
@@ -56,9 +65,10 @@ def decode_claim(values: tuple[Any, ...]) -> Claim:
         job_id, name, payload_json, job_lane, max_attempts, timeout, caller, correlation_id,
         enqueued_ms, token, worker_id, lane, attempt, crashes,
     ) = values  # fmt: skip
-    job = Job(
+    job = Job.of(
         id=job_id, name=name, payload={}, payload_json=payload_json, lane=job_lane, max_attempts=max_attempts,
         timeout=timeout, caller=caller, correlation_id=correlation_id, enqueued_at=from_ms(enqueued_ms),
+        delay_ms=0, run_at=None, replaces="",
     )  # fmt: skip
     return Claim(
         job=job, token=token, worker_id=worker_id, lane=lane, attempt=attempt, crashes=crashes,
@@ -79,7 +89,7 @@ def decode_outcome(values: tuple[Any, ...], claim: Claim) -> Outcome:
     if not (0 <= run_s <= _LONGEST_S and 0 <= delay_s <= _LONGEST_S and isinstance(note, str)):
         raise ValueError("no outcome")
     failure = _decode_failure(told) if told else None
-    return Outcome(claim=claim, verdict=Verdict(verdict), run_s=run_s, failure=failure, delay_s=delay_s, note=note)
+    return Outcome(claim=claim, verdict=_VERDICTS[verdict], run_s=run_s, failure=failure, delay_s=delay_s, note=note)
 
 
 def _decode_failure(told: Any) -> Failure:

@@ -5,7 +5,6 @@ debuggers: it cannot. Both take the same orders and answer by the same messages.
 """
 
 import contextlib
-import json
 import os
 import signal
 import socket
@@ -15,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from priqueue.child import decode_key, decode_outcome, encode_claim
+from priqueue.child import decode_key, decode_line, decode_outcome, encode_claim
 from priqueue.conf import Settings
 from priqueue.ears import Ears
 from priqueue.executor import Outcome
@@ -182,8 +181,11 @@ class Child:
         """Return the descriptor by which it speaks."""
         return self._socket.fileno()
 
-    def hear(self, *, wait: bool = False) -> None:
-        """Tell what it has said. A child of which nothing can be understood any more must not go on."""
+    def hear(self, *, wait: bool = False) -> bool:
+        """Tell what it has said; return whether there may be more.
+
+        A child of which nothing can be understood any more must not go on.
+        """
         try:
             said = self._socket.recv(BUFFER_BYTES, 0 if wait else socket.MSG_DONTWAIT)
             if said:
@@ -192,11 +194,11 @@ class Child:
                 if len(self._said) > _LONGEST_LINE:
                     raise ValueError("a line without an end")
                 for line in lines:
-                    for what, value in json.loads(line.decode()):  # of bytes it would guess the encoding first
+                    for what, value in decode_line(line):
                         self._tell(self, what, self._read_value(what, value))
-                return
+                return len(said) == BUFFER_BYTES
         except BlockingIOError:
-            return
+            return False
         except Exception:  # noqa: S110 (whatever it said, its end is told)
             pass
         self._silent = True
@@ -210,6 +212,7 @@ class Child:
             self._bury()
         else:
             self._burial = burial
+        return False
 
     def _bury(self) -> None:
         self.process.wait()

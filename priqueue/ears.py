@@ -22,8 +22,8 @@ class Speaker(Protocol):
     def fileno(self) -> int:
         """Return the descriptor by which it speaks."""
 
-    def hear(self) -> None:
-        """Tell on what it has said. Called when there is something."""
+    def hear(self) -> bool:
+        """Tell on what it has said, called when there is something; return whether there may be more."""
 
 
 class Ears(Bell):
@@ -44,7 +44,7 @@ class Ears(Bell):
 
     def wait(self, seconds: float) -> None:
         """Wait until it rings or somebody speaks, ``seconds`` at most. What happened earlier counts."""
-        for key, _ in self._selector.select(max(seconds, 0)):
+        for key, _ in self._selector.select(seconds) if seconds > 0 else ():
             if key.data is None:
                 os.read(self._out, _MANY)
 
@@ -58,12 +58,11 @@ class Ears(Bell):
 
     def listen(self) -> None:
         """Hear everybody who has something to say now, to the end; who finds no end is heard again later."""
+        speaking = [key.data for key, _ in self._selector.select(0) if key.data is not None]
         for _ in range(_OFTEN):
-            speaking = [key.data for key, _ in self._selector.select(0) if key.data is not None]
+            speaking = [speaker for speaker in speaking if speaker.hear()]
             if not speaking:
                 return
-            for speaker in speaking:
-                speaker.hear()
 
 
 def _close(selector: selectors.BaseSelector, ends: tuple[int, int]) -> None:

@@ -11,8 +11,8 @@ from django.dispatch import Signal
 job_enqueued = Signal(use_caching=True)  # job
 push_failed = Signal()  # job, error: the push after the commit did not come through
 jobs_promoted = Signal()  # number
-job_claimed = Signal(use_caching=True)  # claim
-job_acked = Signal(use_caching=True)  # claim, run_s
+jobs_claimed = Signal(use_caching=True)  # claims: all that came in one turn
+jobs_acked = Signal(use_caching=True)  # claims, each with its run_ms: all that went in one turn
 job_retried = Signal()  # claim, failure, delay_s, note
 job_buried = Signal()  # claim, failure
 job_crashed = Signal()  # claim, failure, deaths: the process that ran it, and it alone, died

@@ -120,7 +120,7 @@ def _check_head(name: str, lane: str, caller: str) -> None:
     callers.check_word("caller", caller)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots: ``of`` fills it in one step
 class Job:
     """One unit of work: a handler's name and a payload, and how it wants to be run."""
 
@@ -143,6 +143,13 @@ class Job:
     replaces: str = ""
     #: the payload's exact text; encoded from ``payload`` when not given
     payload_json: str = field(default="", repr=False, compare=False)
+
+    @classmethod
+    def of(cls, **values: Any) -> Self:
+        """Return a job of the values of all its fields, which were checked before. To set them one by one is dear."""
+        job = object.__new__(cls)
+        object.__setattr__(job, "__dict__", values)
+        return job
 
     def __post_init__(self) -> None:
         try:
@@ -195,12 +202,14 @@ class Job:
         enqueued_at_ms, delay_ms = head["enqueued_at_ms"], head.get("delay_ms")
         due_ms = head["run_at_ms"] if delay_ms is None else enqueued_at_ms + delay_ms
         enqueued_at = from_ms(enqueued_at_ms)
-        return cls(
+        job = cls.of(
             id=job_id, name=head["name"], payload=from_json(payload_json), lane=head["lane"], delay_ms=delay_ms,
             run_at=enqueued_at if due_ms == enqueued_at_ms else from_ms(due_ms), max_attempts=head["max_attempts"],
             timeout=head["timeout_s"], caller=head["caller"], correlation_id=head["correlation_id"],
             enqueued_at=enqueued_at, replaces=head.get("replaces", ""), payload_json=payload_json,
         )  # fmt: skip
+        job.__post_init__()
+        return job
 
 
 @dataclass(slots=True, kw_only=True)  # not frozen: a run makes two, and frozen ones take three times as long

@@ -58,7 +58,11 @@ class Settler:
         asked, self._done = self._done[: self._acks_in_doubt], self._done[self._acks_in_doubt :]
         self._acks_in_doubt = 0
         for outcome in asked:
-            self._over(outcome, lost=outcome.claim in lost)
+            self._settled(outcome.claim)
+        for claim in lost:
+            events.send(events.lease_lost, claim=claim)
+        if done := [outcome.claim for outcome in asked if outcome.claim not in lost]:
+            events.send(events.jobs_acked, claims=done)
 
     def settle_others(self) -> None:
         """Settle everything but acks. Raises QueueUnavailable; then call it again."""
@@ -104,9 +108,6 @@ def _timed(outcome: Outcome) -> Claim:
 
 
 def _tell(outcome: Outcome) -> None:
-    if outcome.verdict is Verdict.ACK:
-        events.send(events.job_acked, claim=outcome.claim, run_s=outcome.run_s)
-        return
     claim, failure = _timed(outcome), outcome.failure
     if outcome.verdict is Verdict.BURY:
         events.send(events.job_buried, claim=claim, failure=failure)

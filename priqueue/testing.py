@@ -153,12 +153,13 @@ class MemoryQueue:
         return next(iter(self.coordinator.pull(_WORKER)), None)
 
     def _run(self, claim: Claim) -> Outcome:
-        events.send(events.job_claimed, claim=claim)
+        events.send(events.jobs_claimed, claims=[claim])
         outcome = executor.execute(claim, self._settings)
+        claim.run_ms = round(outcome.run_s * 1000)
         failure, delay_s = outcome.failure, outcome.delay_s
         if failure is None:
             self.coordinator.ack(claim)
-            events.send(events.job_acked, claim=claim, run_s=outcome.run_s)
+            events.send(events.jobs_acked, claims=[claim])
         elif outcome.verdict is Verdict.RETRY:
             self.coordinator.retry(claim, failure, delay_s=delay_s)
             events.send(events.job_retried, claim=claim, failure=failure, delay_s=delay_s, note=outcome.note)

@@ -174,8 +174,8 @@ class Worker:
             self.loop.wake()
             return
         self._jobs_left -= len(turn.claims)
-        for claim in turn.claims:
-            events.send(events.job_claimed, claim=claim)
+        if turn.claims:
+            events.send(events.jobs_claimed, claims=turn.claims)
         self._pool.submit(turn.claims)
 
     def _register(self) -> None:

@@ -7,7 +7,7 @@ wait_ms, run_ms, reason. What a record knows nothing of, it leaves out.
 
 import hashlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.dispatch import Signal
@@ -91,8 +91,8 @@ def _promoted(number: int, **_: Any) -> None:
         _log(logging.DEBUG, "promote", "promoted %d", number, number=number)
 
 
-def _claim(claim: Claim, **_: Any) -> None:
-    if _wanted(logging.INFO):
+def _claims(claims: Sequence[Claim], **_: Any) -> None:
+    for claim in claims if _wanted(logging.INFO) else ():
         # By the server's clock alone: it was claimed one lease before its deadline.
         wait_ms = max(0, claim.deadline_ms - round(wiring.settings().lease_s * 1000) - claim.ready_since_ms)
         job = claim.job
@@ -102,11 +102,10 @@ def _claim(claim: Claim, **_: Any) -> None:
         )  # fmt: skip
 
 
-def _acked(claim: Claim, run_s: float, **_: Any) -> None:
-    if _wanted(logging.INFO):
-        run_ms, job = round(run_s * 1000), claim.job
-        fields = _claimed(claim, "done") | {"run_ms": run_ms}
-        _log(logging.INFO, "ack", "done %s %s in %d ms", job.name, job.id, run_ms, **fields)
+def _acked(claims: Sequence[Claim], **_: Any) -> None:
+    for claim in claims if _wanted(logging.INFO) else ():
+        job, fields = claim.job, _claimed(claim, "done")
+        _log(logging.INFO, "ack", "done %s %s in %d ms", job.name, job.id, claim.run_ms, **fields)
 
 
 def _retried(claim: Claim, failure: Failure, delay_s: float, note: str, **_: Any) -> None:
@@ -229,8 +228,8 @@ _LISTENERS: dict[Signal, Callable[..., None]] = {
     events.job_enqueued: _enqueued,
     events.push_failed: _push_failed,
     events.jobs_promoted: _promoted,
-    events.job_claimed: _claim,
-    events.job_acked: _acked,
+    events.jobs_claimed: _claims,
+    events.jobs_acked: _acked,
     events.job_retried: _retried,
     events.job_buried: _buried,
     events.job_crashed: _crashed,

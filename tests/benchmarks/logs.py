@@ -58,8 +58,8 @@ def main() -> None:
     logger.setLevel(logging.INFO)
     calls: dict[str, Callable[[], object]] = {
         "enqueue": lambda: events.send(events.job_enqueued, job=JOB),
-        "claim": lambda: events.send(events.job_claimed, claim=CLAIM),
-        "ack": lambda: events.send(events.job_acked, claim=CLAIM, run_s=0.031),
+        "claim": lambda: events.send(events.jobs_claimed, claims=[CLAIM]),
+        "ack": lambda: events.send(events.jobs_acked, claims=[CLAIM]),
     }
     sys.stdout.write("| record | discarded by the handler, µs | made, µs |\n|---|---|---|\n")
     sums = [0.0, 0.0]

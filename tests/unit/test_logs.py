@@ -83,7 +83,7 @@ def about(of: Claim) -> dict[str, Any]:
 def test_a_claim_says_how_long_the_job_waited_by_the_servers_clock_alone(kept: Kept) -> None:
     of = replace(claim(), run_ms=None)
 
-    events.send(events.job_claimed, claim=of)
+    events.send(events.jobs_claimed, claims=[of])
 
     fields = about(of) | {"action": "claim", "outcome": "in flight", "wait_ms": 500}
     del fields["run_ms"]
@@ -94,7 +94,7 @@ def test_a_claim_says_how_long_the_job_waited_by_the_servers_clock_alone(kept: K
 def test_an_ack_says_how_long_it_ran(kept: Kept) -> None:
     of = claim()
 
-    events.send(events.job_acked, claim=of, run_s=0.0312)
+    events.send(events.jobs_acked, claims=[of])
 
     assert kept.fields() == about(of) | {"action": "ack", "outcome": "done"}
 
@@ -129,7 +129,7 @@ def test_an_enqueued_job_is_ready_or_delayed(kept: Kept, later_ms: int, outcome:
 
 
 SAMPLES: dict[str, Any] = {
-    "job": Job(name=HANDLER, payload={"n": 1}), "claim": claim(), "error": OSError(HARMFUL), "number": 3, "run_s": 1.0,
+    "job": Job(name=HANDLER, payload={"n": 1}), "claim": claim(), "claims": [claim()], "error": OSError(HARMFUL), "number": 3,
     "failure": Failure(error=HARMFUL, message=HARMFUL), "delay_s": 2.0, "note": HARMFUL, "deaths": 1,
     "reason": HARMFUL, "job_id": HARMFUL, "job_ids": [HARMFUL], "lane": HARMFUL, "caller": HARMFUL,
     "copy": Job(name=HANDLER, payload={"n": 1}), "worker_id": HARMFUL, "lanes": [HARMFUL], "concurrency": 1,
@@ -151,7 +151,7 @@ def test_whatever_comes_from_outside_every_record_is_one_line_in_both_formats(li
 def test_a_record_as_json_says_every_field(kept: Kept) -> None:
     of = claim()
 
-    events.send(events.job_acked, claim=of, run_s=0.031)
+    events.send(events.jobs_acked, claims=[of])
 
     document = json.loads(JsonFormatter("%(levelname)s %(message)s").format(kept.records[0]))
     assert document.items() >= (about(of) | {"action": "ack", "outcome": "done"}).items()
