@@ -30,6 +30,7 @@ from priqueue.pool import Pool
 from priqueue.settler import Settler
 
 _LEAVE_WITHIN_S = 0.9
+_FEW = 4  # claims that are not worth handing over in two pieces
 
 
 def new_worker_id() -> str:
@@ -166,17 +167,17 @@ class Worker:
         if self._given is None:
             return
         turn, self._given = self._given, None  # first: what cannot be read lapses, and must not be met again and again
-        turn.read()
-        for claim, failure in turn.buried:
-            events.send(events.job_buried, claim=claim, failure=failure)
-        if self.loop.stopped:  # the answer to a claim from before the order to stop
-            self._settler.add(Outcome(claim=claim, verdict=Verdict.RELEASE, run_s=0) for claim in turn.claims)
-            self.loop.wake()
-            return
-        self._jobs_left -= len(turn.claims)
-        if turn.claims:
-            events.send(events.jobs_claimed, claims=turn.claims)
-        self._pool.submit(turn.claims)
+        # The first half runs already while the second is read.
+        for claims, buried in turn.pieces(max(_FEW, -(-turn.number // 2))):
+            for claim, failure in buried:
+                events.send(events.job_buried, claim=claim, failure=failure)
+            if self.loop.stopped:  # the answer to a claim from before the order to stop
+                self._settler.add(Outcome(claim=claim, verdict=Verdict.RELEASE, run_s=0) for claim in claims)
+                self.loop.wake()
+            elif claims:
+                self._jobs_left -= len(claims)
+                events.send(events.jobs_claimed, claims=claims)
+                self._pool.submit(claims)
 
     def _register(self) -> None:
         self._coordinator.register(

@@ -11,9 +11,10 @@ them can simply be called again; those that settle a lease take ``repeat=True`` 
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self
 
 from redis import Redis
@@ -54,7 +55,8 @@ class Turn:
     number: int
     #: "ok", or why there were no claims: "full", "draining" (asked to leave), "unregistered" (has to register)
     state: str
-    _read: Callable[[], tuple[list[Claim], list[tuple[Claim, Failure]]]]
+    _rows: Sequence[Any]
+    _read: Callable[[Sequence[Any]], tuple[list[Claim], list[tuple[Claim, Failure]]]]
     #: what was claimed, once it is read
     claims: list[Claim] = field(default_factory=list)
     #: what was claimed and buried at once: it could not be trusted, or read
@@ -67,8 +69,13 @@ class Turn:
 
     def read(self) -> Self:
         """Decode what was claimed, once. What cannot be trusted or read is set aside."""
-        self.claims, self.buried = self._read()
+        for claims, buried in self.pieces(self.number or 1):
+            self.claims, self.buried = claims, buried
         return self
+
+    def pieces(self, size: int) -> Iterator[tuple[list[Claim], list[tuple[Claim, Failure]]]]:
+        """Decode what was claimed, once, and yield the claims and what was buried of so many at a time."""
+        return (self._read(self._rows[at : at + size]) for at in range(0, self.number, size))
 
 
 class Coordinator(Intake, Operations):
@@ -153,7 +160,8 @@ class Coordinator(Intake, Operations):
             lost=[claim for claim, code in zip(done, codes, strict=True) if code < 0],
             number=len(rows),
             state=state,
-            _read=lambda: self._read_claims(worker_id, claim_id, rows),
+            _rows=rows,
+            _read=partial(self._read_claims, worker_id, claim_id),
         )
 
     def _read_claims(
