@@ -16,7 +16,7 @@ from priqueue import callers, events, handlers, limits, payloads, wiring
 from priqueue.coordinator.stats import Stats
 from priqueue.exceptions import InvalidLane, NotHandedOver, PriqueueError, QueueFull, UnknownHandler
 from priqueue.handlers import AnyHandler, Handler
-from priqueue.jobs import Job, JobStatus, due, now
+from priqueue.jobs import Job, JobStatus, due, new_id, now
 
 Payload = Mapping[str, Any]
 Delay = float | timedelta
@@ -114,7 +114,8 @@ def prepare(
     enqueued_at = now()
     delay_ms, run_at = due(*when, enqueued_at)
     caller, correlation_id = who
-    return Job(
+    return Job.of(
+        id=new_id(),
         name=found.name,
         payload=payloads.loads(payload_json),
         lane=_lane(found.lane if lane is None else lane, settings.lane_names),
@@ -125,8 +126,9 @@ def prepare(
         timeout=settings.timeout_s if found.timeout is None else found.timeout,
         caller=acting.caller if caller is None else caller,
         correlation_id=acting.correlation_id if correlation_id is None else correlation_id,
+        replaces="",
         payload_json=payload_json,
-    )
+    ).check()
 
 
 def admit(jobs: Sequence[Job]) -> None:

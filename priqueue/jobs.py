@@ -146,12 +146,16 @@ class Job:
 
     @classmethod
     def of(cls, **values: Any) -> Self:
-        """Return a job of the values of all its fields, which were checked before. To set them one by one is dear."""
+        """Return a job of the values of all its fields, unchecked. To set them one by one is dear."""
         job = object.__new__(cls)
         object.__setattr__(job, "__dict__", values)
         return job
 
     def __post_init__(self) -> None:
+        self.check()
+
+    def check(self) -> Self:
+        """Return the job itself if its head may travel. Raises InvalidCaller, or ValueError."""
         try:
             _check_head(self.name, self.lane, self.caller)
         except TypeError:  # what cannot be looked up in its memory is no word
@@ -162,6 +166,7 @@ class Job:
             callers.check_word("replaces", self.replaces)
         if self.delay_ms is None and self.run_at is None:
             raise ValueError("a job without delay_ms needs a run_at")
+        return self
 
     def encode(self) -> str:
         """Return the envelope: one line of JSON, as the head comment of this module shows it."""
@@ -202,14 +207,12 @@ class Job:
         enqueued_at_ms, delay_ms = head["enqueued_at_ms"], head.get("delay_ms")
         due_ms = head["run_at_ms"] if delay_ms is None else enqueued_at_ms + delay_ms
         enqueued_at = from_ms(enqueued_at_ms)
-        job = cls.of(
+        return cls.of(
             id=job_id, name=head["name"], payload=from_json(payload_json), lane=head["lane"], delay_ms=delay_ms,
             run_at=enqueued_at if due_ms == enqueued_at_ms else from_ms(due_ms), max_attempts=head["max_attempts"],
             timeout=head["timeout_s"], caller=head["caller"], correlation_id=head["correlation_id"],
             enqueued_at=enqueued_at, replaces=head.get("replaces", ""), payload_json=payload_json,
-        )  # fmt: skip
-        job.__post_init__()
-        return job
+        ).check()  # fmt: skip
 
 
 @dataclass(slots=True, kw_only=True)  # not frozen: a run makes two, and frozen ones take three times as long

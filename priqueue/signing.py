@@ -6,13 +6,14 @@ The id is signed too: no envelope can be replayed under another. What does not v
 """
 
 import hmac
-from base64 import urlsafe_b64encode
+from binascii import b2a_base64
 from collections.abc import Sequence
 from functools import lru_cache
 
 from priqueue.exceptions import PriqueueError
 
 _LENGTH = 43
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
 class BadSignature(PriqueueError):
@@ -47,7 +48,7 @@ def verify(keys: Sequence[bytes], job_id: str, stored: str) -> str:
 def _mac(key: bytes, job_id: str, body: str) -> bytes:
     mac = _keyed(key).copy()
     mac.update(_raw(f"{job_id}\n{body}"))
-    return urlsafe_b64encode(mac.digest()).rstrip(b"=")
+    return b2a_base64(mac.digest(), newline=False).translate(_URL_SAFE)[:_LENGTH]
 
 
 @lru_cache(maxsize=16)  # to find the algorithm and to take in the key is as dear as all the rest

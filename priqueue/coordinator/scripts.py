@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import sha1
 from importlib import resources
-from itertools import chain
 from math import inf
 from typing import Any
 
@@ -250,10 +249,10 @@ def _fail(error: Exception) -> list[Any]:
 
 def _understood(calls: Sequence[Call | Joined], answers: list[Any]) -> list[Any]:
     """Return answers, with QueueFull for each that met the memory limit. Raises the first other refusal."""
-    of_parts = [answer for call, answer in zip(calls, answers, strict=True) if isinstance(call, Joined)]
-    for answer in chain(answers, *(parts for parts in of_parts if isinstance(parts, list))):
-        if isinstance(answer, RedisError) and not _is_full(answer):
-            raise answer
+    for call, answer in zip(calls, answers, strict=True):
+        for part in answer if isinstance(call, Joined) and isinstance(answer, list) else (answer,):
+            if isinstance(part, RedisError) and not _is_full(part):
+                raise part
     return [translated(answer) if isinstance(answer, RedisError) else answer for answer in answers]
 
 

@@ -129,7 +129,8 @@ def test_an_enqueued_job_is_ready_or_delayed(kept: Kept, later_ms: int, outcome:
 
 
 SAMPLES: dict[str, Any] = {
-    "job": Job(name=HANDLER, payload={"n": 1}), "claim": claim(), "claims": [claim()], "error": OSError(HARMFUL), "number": 3,
+    "job": Job(name=HANDLER, payload={"n": 1}), "claim": claim(), "claims": [claim()],
+    "error": OSError(HARMFUL), "number": 3,
     "failure": Failure(error=HARMFUL, message=HARMFUL), "delay_s": 2.0, "note": HARMFUL, "deaths": 1,
     "reason": HARMFUL, "job_id": HARMFUL, "job_ids": [HARMFUL], "lane": HARMFUL, "caller": HARMFUL,
     "copy": Job(name=HANDLER, payload={"n": 1}), "worker_id": HARMFUL, "lanes": [HARMFUL], "concurrency": 1,
