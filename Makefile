@@ -4,13 +4,14 @@
 #   make chaos [TABLE=FILE]: every fault of docs/reliability.md, done on purpose; the table of figures goes to the file
 #   make bench [PEERS=1] [SCALE=0.1] [INTO=docs/performance.md]: the table of docs/performance.md; PEERS=1 puts other queues beside
 #   make growth [SCALE=0.01] [INTO=docs/performance.md]: how cost grows with jobs and workers
+#   both: SERVER=/path/to/redis-server measures on that one, and not on the embedded
 # PYTHON=… chooses the Python (3.11 or newer), VENV=… the environment's folder, ARGS=… goes to the demo or to pytest.
 
 PYTHON ?= python3
 VENV ?= .venv
 TABLE ?= build/chaos.md
 SCALE ?= 1
-MEASURED := --scale $(SCALE) $(if $(INTO),--into $(INTO)) $(ARGS)
+MEASURED := --scale $(SCALE) $(if $(SERVER),--server $(SERVER)) $(if $(INTO),--into $(INTO)) $(ARGS)
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE ?= 1

@@ -75,6 +75,9 @@ def parsed(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--scale", type=float, default=1, help="shrinks all numbers of jobs; 0.1 for a quick look")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--peers", action="store_true", help="beside Celery, RQ, Dramatiq and Huey")
+    parser.add_argument(
+        "--server", help="the program of a server to measure on, such as redis-server; else the embedded"
+    )
     parser.add_argument("--into", type=Path, help="put the table into this page, between its marks")
     return parser.parse_args(words)
 
@@ -82,7 +85,7 @@ def parsed(words: list[str]) -> argparse.Namespace:
 def main(words: list[str]) -> None:
     """Measure and print."""
     options = parsed(words)
-    with tempfile.TemporaryDirectory() as folder, Arena(Path(folder)) as arena:
+    with tempfile.TemporaryDirectory() as folder, Arena(Path(folder), options.server) as arena:
         bench = Bench(arena, options.scale, PEERS if options.peers else ())
         for number in range(options.repeats):
             bench.repeat(number)

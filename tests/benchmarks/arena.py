@@ -23,10 +23,10 @@ _STALLED_S = 30
 
 
 class Arena:
-    """A server of its own, on loopback, without persistence."""
+    """A server of its own, on loopback, without persistence: the embedded one, or that of a program."""
 
-    def __init__(self, folder: Path) -> None:
-        self.server = Server(folder / "server")
+    def __init__(self, folder: Path, program: str | None = None) -> None:
+        self.server = Server(folder / "server", program=program)
         self.record = folder / "record"
         self._log = folder / "log"
         self._workers: list[subprocess.Popen[bytes]] = []

@@ -138,9 +138,12 @@ def main(words: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.growth", description="Measure how cost grows.")
     parser.add_argument("--scale", type=float, default=1, help="shrinks all numbers of jobs; 0.01 for a quick look")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument(
+        "--server", help="the program of a server to measure on, such as redis-server; else the embedded"
+    )
     parser.add_argument("--into", type=Path, help="put the tables into this page, between its marks")
     options = parser.parse_args(words)
-    with tempfile.TemporaryDirectory() as folder, Arena(Path(folder)) as arena:
+    with tempfile.TemporaryDirectory() as folder, Arena(Path(folder), options.server) as arena:
         growth = Growth(arena, options.scale)
         for _ in range(options.repeats):
             growth.repeat()

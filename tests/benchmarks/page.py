@@ -15,10 +15,12 @@ _PACKAGES = ("Django", "redis", "hiredis", "celery", "rq", "dramatiq", "huey")
 def about(client: Redis, *, repeats: int, scale: float) -> str:
     """Return a line that says what was measured, on what, and how busy the machine was beside it."""
     versions = [f"{name} {found}" for name in _PACKAGES if (found := _version(name))]
+    server = client.info()
+    name = f"Valkey {server['valkey_version']}" if "valkey_version" in server else f"Redis {server['redis_version']}"
     return (
         f"{datetime.now(UTC):%Y-%m-%d}, {repeats} repeats at scale {scale:g}; load {os.getloadavg()[0]:.1f} at the end "
         f"on {os.cpu_count()} cores; {platform.system()}, Python {sys.version.split()[0]}, "
-        f"Valkey {client.info('server').get('valkey_version', '?')}, {', '.join(versions)}.\n"
+        f"{name} with {server['mem_allocator']}, {', '.join(versions)}.\n"
     )
 
 

@@ -31,12 +31,20 @@ def free_port() -> int:
 class Server:
     """One server process on loopback. Its port and its folder stay its own over every restart."""
 
-    def __init__(self, folder: Path, config: dict[str, str] | None = None, *, mode: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        config: dict[str, str] | None = None,
+        *,
+        mode: tuple[str, ...] = (),
+        program: str | None = None,
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.port = free_port()
         self.password = (config or {}).get("requirepass")
         self._mode = mode
+        self._program = program or str(get_binary_path())
         usual = {"port": str(self.port), "bind": "127.0.0.1", "dir": str(folder), "save": '""'}
         lines = [f"{name} {value}\n" for name, value in {**usual, **(config or {})}.items()]
         # Written once: a failover writes into it who is the primary, and that holds after a restart.
@@ -55,7 +63,7 @@ class Server:
         """Start it, and wait until it answers."""
         with (self.folder / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [str(get_binary_path()), str(self._file), *self._mode], stdout=log, stderr=log, cwd=self.folder
+                [self._program, str(self._file), *self._mode], stdout=log, stderr=log, cwd=self.folder
             )
         if answers:
             until(self.answers, 20)
