@@ -13,6 +13,7 @@ import json
 import math
 import typing
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -64,10 +65,11 @@ class Signature:
     def accept(self, payload: Mapping[str, Any], max_bytes: int) -> str:
         """Return the JSON text that will travel. Raises InvalidPayload and PayloadTooLarge."""
         text = values.plain_text(payload, max_bytes)
-        if text is None:
-            return self._accept_values(payload, max_bytes)
-        self.arguments(text)
-        return text
+        if text is not None:
+            with suppress(InvalidPayload):  # the closer look says best what is wrong
+                self.arguments(text)
+                return text
+        return self._accept_values(payload, max_bytes)
 
     def _accept_values(self, payload: Mapping[str, Any], max_bytes: int) -> str:
         text = values.converted_text(payload, max_bytes)

@@ -27,7 +27,7 @@ from typing import Any
 from uuid import UUID
 
 from pydantic import BaseModel
-from pydantic_core import to_jsonable_python
+from pydantic_core import to_json, to_jsonable_python
 
 from priqueue.exceptions import InvalidPayload, PayloadTooLarge
 
@@ -42,18 +42,18 @@ def plain_text(payload: Mapping[str, Any], max_bytes: int) -> str | None:
     if type(payload) is not dict or not _is_plain(payload, min(max_bytes, _MAX_PARTS)):
         return None
     try:
-        return _sized(_encode(payload), max_bytes)
-    except ValueError as fault:  # NaN, a lone surrogate, an int of 5,000 digits: the closer look finds where
-        if isinstance(fault, PayloadTooLarge):
-            raise
+        encoded = to_json(payload)  # three times as fast as the standard library's
+    except ValueError:  # a lone surrogate: the closer look finds where
         return None
+    if b"NaN" in encoded or b"Infinity" in encoded:  # as a number, or inside a text, which the closer look tells apart
+        return None
+    return _sized(encoded, max_bytes)
 
 
-def _sized(text: str, max_bytes: int) -> str:
-    size = len(text) if text.isascii() else len(text.encode("utf-8"))
-    if size > max_bytes:
-        raise PayloadTooLarge(f"the payload has {size:,} bytes of JSON, the limit is {max_bytes:,}")
-    return text
+def _sized(encoded: bytes, max_bytes: int) -> str:
+    if len(encoded) > max_bytes:
+        raise PayloadTooLarge(f"the payload has {len(encoded):,} bytes of JSON, the limit is {max_bytes:,}")
+    return encoded.decode()
 
 
 def _is_plain(value: Any, room: int) -> bool:
@@ -88,7 +88,7 @@ def converted_text(payload: Mapping[str, Any], max_bytes: int) -> str:
     """Return the text of a payload of more than plain JSON. Raises InvalidPayload and PayloadTooLarge."""
     if not isinstance(payload, Mapping):
         raise InvalidPayload(f"the payload is a {type(payload).__name__}; use a dict of arguments")
-    return _sized(_encode(_Conversion(max_bytes).object(payload, "", ())), max_bytes)
+    return _sized(_encode(_Conversion(max_bytes).object(payload, "", ())).encode(), max_bytes)
 
 
 def check_arrival(given: Any, arrived: Any, where: str) -> None:

@@ -14,6 +14,10 @@ from hiredis import pack_command
 from redis import Redis
 from redis.exceptions import ResponseError
 
+from priqueue.clock import monotonic_s
+
+_FRESH_S = 0.1
+
 
 class Head:
     """The words with which many commands begin."""
@@ -28,8 +32,8 @@ class Line:
 
     def __init__(self, client: "Redis") -> None:
         self._pool = client.connection_pool
-        #: lent by the pool and kept; the last that was used is the first to be used again
-        self._kept: list[Any] = []
+        #: lent by the pool and kept, each with when it was used; the last is the first to be used again
+        self._kept: list[tuple[Any, float]] = []
 
     def send(self, *commands: tuple[Head, Sequence[str | int]]) -> "Sent":
         """Send commands, each a head and its own words; what is returned waits for their answers. Raises RedisError."""
@@ -45,7 +49,7 @@ class Sent:
     an exception comes from outside between any two steps, as a Timeout does into a thread that runs a job.
     """
 
-    def __init__(self, pool: Any, kept: list[Any]) -> None:
+    def __init__(self, pool: Any, kept: list[tuple[Any, float]]) -> None:
         self._pool = pool
         self._kept = kept
         self._connection: Any = None
@@ -71,7 +75,7 @@ class Sent:
             self._close()
             raise
         connection, self._connection = self._connection, None
-        self._kept.append(connection)
+        self._kept.append((connection, monotonic_s()))
         if any(isinstance(answer, ResponseError) for answer in answers):
             self._give_back()
         return answers
@@ -83,11 +87,11 @@ class Sent:
     def _take(self) -> None:
         with suppress(IndexError):  # by the pop itself: another thread may be faster than a look
             while True:
-                self._connection = self._kept.pop()
+                self._connection, used_s = self._kept.pop()
                 if self._connection.pid != os.getpid():
                     self._connection = None  # of the process that this one was forked from, where it is still in use
                 # Not owned is what leads to a server that the sentinels no longer name.
-                elif self._pool.owns_connection(self._connection) and _is_silent(self._connection):
+                elif self._pool.owns_connection(self._connection) and _is_good(self._connection, used_s):
                     return
                 else:
                     self._close()
@@ -103,13 +107,17 @@ class Sent:
         """Return what is kept to the pool: who drops the connections to a demoted server finds only those."""
         with suppress(IndexError):
             while True:
-                self._pool.release(self._kept.pop())
+                self._pool.release(self._kept.pop()[0])
 
 
-def _is_silent(connection: Any) -> bool:
-    """Return whether a connection stands, and the server has nothing left to say on it."""
+def _is_good(connection: Any, used_s: float) -> bool:
+    """Return whether a connection stands, and the server has nothing left to say on it.
+
+    One that was used just now gets no look, which is as dear as to send: should the server have closed it since, who
+    sends has to send again, as where it is closed on the way.
+    """
     try:
-        return not connection.can_read()
+        return monotonic_s() < used_s + _FRESH_S or not connection.can_read()
     except Exception:  # the library has as many errors for this as ways to read
         return False
 

@@ -9,6 +9,7 @@ import pytest
 from redis import ConnectionPool, Redis
 from redis.exceptions import ConnectionError, ResponseError
 
+from priqueue.coordinator import line as line_module
 from priqueue.coordinator.line import Head, Line
 
 ECHO = Head("ECHO")
@@ -25,6 +26,12 @@ def line(client: Redis) -> Line:
 def _id(line: Line) -> int:
     """Return the number that the server gave to the connection that is used next."""
     return int(line.send((ID, ()))()[0])
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what was used just now count as used long ago."""
+    monkeypatch.setattr(line_module, "_FRESH_S", 0)
 
 
 def _kill(client: Redis, number: int) -> None:
@@ -51,6 +58,7 @@ def test_threads_never_share_a_connection(line: Line) -> None:
         assert all(threads.map(talk, range(8)))
 
 
+@pytest.mark.usefixtures("later")
 def test_a_connection_that_the_server_closed_is_not_used(line: Line, client: Redis) -> None:
     closed = _id(line)
     _kill(client, closed)
@@ -58,9 +66,20 @@ def test_a_connection_that_the_server_closed_is_not_used(line: Line, client: Red
     assert _id(line) != closed
 
 
+def test_one_that_it_closed_just_now_is_an_error_once(line: Line, client: Redis) -> None:
+    closed = _id(line)
+    _kill(client, closed)
+
+    with pytest.raises(ConnectionError):
+        _id(line)
+
+    assert _id(line) != closed
+
+
+@pytest.mark.usefixtures("later")
 def test_a_connection_with_an_answer_that_nobody_read_is_not_used(line: Line) -> None:
     before = _id(line)
-    (kept,) = line._kept
+    ((kept, _),) = line._kept
     kept.send_command("ECHO", "stray")
     assert kept.can_read(timeout=5)
 
@@ -89,7 +108,7 @@ def test_a_refusal_gives_every_connection_back_to_the_pool(line: Line, client: R
 
 def test_a_connection_that_the_pool_disowns_is_not_used(line: Line, client: Redis) -> None:
     before = _id(line)
-    disowned, owns = list(line._kept), client.connection_pool.owns_connection
+    disowned, owns = [kept for kept, _ in line._kept], client.connection_pool.owns_connection
     client.connection_pool.owns_connection = lambda each: each not in disowned and owns(each)  # type: ignore[method-assign]
 
     assert _id(line) != before
@@ -112,7 +131,7 @@ def test_a_forked_process_leaves_its_parents_connection_alone(line: Line) -> Non
 
 def test_closing_the_client_closes_what_is_kept(line: Line, client: Redis) -> None:
     _id(line)
-    (kept,) = line._kept
+    ((kept, _),) = line._kept
 
     client.close()
 
@@ -144,13 +163,14 @@ def test_a_round_trip_that_nobody_reads_closes_its_connection(line: Line, client
     assert line.send((ECHO, ("next",)))() == [b"next"]
 
 
+@pytest.mark.usefixtures("later")
 @pytest.mark.parametrize("step", ["can_read", "send_packed_command", "read_response"])
 def test_what_is_raised_from_outside_between_two_steps_costs_a_connection_and_no_more(
     line: Line, client: Redis, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _id(line)
     before = _connections(client)
-    (kept,) = line._kept
+    ((kept, _),) = line._kept
     monkeypatch.setattr(kept, step, Mock(side_effect=KeyboardInterrupt))
 
     with pytest.raises(KeyboardInterrupt):

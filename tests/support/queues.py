@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import count
 from typing import Any
-from weakref import ref
 
 from redis import Redis
 from redis.exceptions import ConnectionError, NoScriptError
@@ -25,7 +24,7 @@ FAILURE = Failure(error="ValueError", message="no", traceback="here")
 CAUSE = f"ValueError {HANDLER}"
 _MEASURED = re.compile(r"(wait|lateness|run)_")
 _numbers = count(1)
-_made: list[ref["Queue"]] = []
+_made: list["Queue"] = []  # so that none is collected, in any order, before its connections are closed
 
 
 @dataclass
@@ -68,7 +67,7 @@ class Queue:
         self.inspector = Inspector(self.client, self.settings, self.clock)
         self.keys = self.coordinator.keys
         self.raw = self.coordinator.client
-        _made.append(ref(self))
+        _made.append(self)
 
     def on_the_servers_clock(self) -> "Queue":
         """Return the same queue with the server's own time."""
@@ -267,6 +266,5 @@ class _Deaf(Line):
 
 def close_all() -> None:
     """Close what is open of the queues that were made so far."""
-    for queue in filter(None, (made() for made in _made)):
-        queue.close()
-    _made.clear()
+    while _made:
+        _made.pop().close()
