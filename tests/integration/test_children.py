@@ -12,7 +12,7 @@ from priqueue import children
 from priqueue.children import Child
 from priqueue.ears import Ears
 from priqueue.executor import Outcome, Verdict
-from priqueue.jobs import Claim, Job
+from priqueue.jobs import Claim, Failure, Job
 from priqueue.runner import key_of
 from tests.support.waiting import until
 
@@ -92,6 +92,7 @@ def test_what_it_says_is_told_in_its_order_and_its_end_at_last(heard: Any) -> No
         line(["done", [*ACK[:4], "soon", ""]]),
         line(["done", [*ACK[:3], [1, 2, 3], 0, ""]]),
         line(["done", [*ACK[:5], None]]),
+        *(line(["done", [ACK[0], verdict, *ACK[2:]]]) for verdict in ("won", ["ack"], None)),
     ],
 )
 def test_a_child_that_says_what_no_child_says_is_ended_and_nothing_of_it_is_told(heard: Any, said: str) -> None:
@@ -99,6 +100,15 @@ def test_a_child_that_says_what_no_child_says_is_ended_and_nothing_of_it_is_told
 
     assert found.until_there_are(1) == [("gone", None)]
     assert found.child.cause_of_death() == "signal 9 (Killed)"
+
+
+def test_text_that_has_no_utf_8_is_told_as_it_was_said(heard: Any) -> None:
+    failed = [["j", "t"], "bury", 0.5, ["ValueError", "half \ud800", ""], 0, ""]
+    failure = Failure(error="ValueError", message="half \ud800")
+
+    told = heard(line(["done", failed])).until_there_are(1)
+
+    assert told == [("done", Outcome(claim=CLAIM, verdict=Verdict.BURY, run_s=0.5, failure=failure))]
 
 
 def test_a_line_without_an_end_is_not_kept_for_ever(heard: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -405,6 +405,43 @@ def test_what_a_repeat_of_an_unanswered_turn_acks_is_acked_once(queue: Queue, mo
     assert sum(action == "ack" for action, _, _ in queue.events()) == 20
 
 
+def test_the_first_half_of_what_a_turn_gives_runs_while_the_second_is_read(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = queue.enqueue(name="tests.record", number=11)
+    read, ran_before = queue.coordinator._read_claims, []
+
+    def read_when_the_former_ran(*asked: Any) -> Any:
+        until(lambda: len(started) == sum(ran_before))
+        ran_before.append(len(asked[-1]))
+        return read(*asked)
+
+    monkeypatch.setattr(queue.coordinator, "_read_claims", read_when_the_former_ran)
+    Worker(queue.coordinator, processes=0, concurrency=11, burst=True).run()
+
+    assert ran_before == [6, 5]
+    assert sorted(started) == [job.id for job in jobs]
+
+
+def test_what_comes_and_goes_together_is_told_together_and_once(queue: Queue) -> None:
+    jobs = queue.enqueue(name="tests.record", number=3)
+    told: list[tuple[str, list[str]]] = []
+    for signal, name in ((events.jobs_claimed, "claimed"), (events.jobs_acked, "acked")):
+        signal.connect(
+            lambda claims, name=name, **_: told.append((name, [claim.job.id for claim in claims])),
+            weak=False, dispatch_uid=f"test.{name}",
+        )  # fmt: skip
+    try:
+        Worker(queue.coordinator, processes=0, concurrency=3, burst=True).run()
+    finally:
+        events.jobs_claimed.disconnect(dispatch_uid="test.claimed")
+        events.jobs_acked.disconnect(dispatch_uid="test.acked")
+
+    ids = [job.id for job in jobs]
+    assert told[0] == ("claimed", ids)
+    assert sorted(one for name, of in told for one in of if name == "acked") == ids
+
+
 def test_a_burst_goes_on_behind_jobs_that_nobody_here_can_read(queue: Queue) -> None:
     foreign = queue.enqueue(name="tests.record", number=3)
     for job in foreign:

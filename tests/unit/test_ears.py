@@ -21,8 +21,9 @@ class Child:
     def fileno(self) -> int:
         return self.line.fileno()
 
-    def hear(self) -> None:
-        self.heard.append(self.line.recv(100))
+    def hear(self) -> bool:
+        self.heard.append(self.line.recv(4))
+        return len(self.heard[-1]) == 4
 
 
 @pytest.fixture
@@ -62,13 +63,25 @@ def test_a_word_ends_the_wait_until_it_is_heard(children: tuple[Child, Child]) -
     ears, (one, other) = Ears(), children
     ears.add(one)
     ears.add(other)
-    one.theirs.send(b"done")
+    one.theirs.send(b"end")
 
     woken = waits(ears), waits(ears)
     ears.listen()
 
-    assert (woken, one.heard, other.heard) == ((True, True), [b"done"], [])
+    assert (woken, one.heard, other.heard) == ((True, True), [b"end"], [])
     assert not waits(ears, 0.01)
+
+
+def test_who_has_more_to_say_than_can_be_heard_at_once_is_heard_to_the_end(children: tuple[Child, Child]) -> None:
+    ears, (one, other) = Ears(), children
+    ears.add(one)
+    ears.add(other)
+    one.theirs.send(b"0123456789")
+    other.theirs.send(b"end")
+
+    ears.listen()
+
+    assert (one.heard, other.heard) == ([b"0123", b"4567", b"89"], [b"end"])
 
 
 def test_who_is_listened_to_no_more_wakes_nobody(children: tuple[Child, Child]) -> None:
