@@ -34,25 +34,21 @@ from priqueue.exceptions import InvalidPayload, PayloadTooLarge
 MAX_DEPTH = 100
 _MAX_PARTS = 65_536  # of a payload that goes the fast way: what contains itself has to stop somewhere
 _PLAIN_LEAVES = frozenset({type(None), bool, int, float, str})
+_MAX_INT_BITS = 14_000  # what Python still writes as text; beyond it, to write one takes seconds
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")).encode
 
 
 def plain_text(payload: Mapping[str, Any], max_bytes: int) -> str | None:
-    """Return the text of a payload of plain JSON; None if it takes a closer look. Raises PayloadTooLarge."""
+    """Return the text of a payload of plain JSON; None if it takes a closer look."""
     if type(payload) is not dict or not _is_plain(payload, min(max_bytes, _MAX_PARTS)):
         return None
     try:
         encoded = to_json(payload)  # three times as fast as the standard library's
     except ValueError:  # a lone surrogate: the closer look finds where
         return None
-    if b"NaN" in encoded or b"Infinity" in encoded:  # as a number, or inside a text, which the closer look tells apart
+    # NaN as a number, or inside a text: the closer look tells. Some floats are longer than as the other writes them.
+    if b"NaN" in encoded or b"Infinity" in encoded or len(encoded) > max_bytes:
         return None
-    return _sized(encoded, max_bytes)
-
-
-def _sized(encoded: bytes, max_bytes: int) -> str:
-    if len(encoded) > max_bytes:
-        raise PayloadTooLarge(f"the payload has {len(encoded):,} bytes of JSON, the limit is {max_bytes:,}")
     return encoded.decode()
 
 
@@ -67,6 +63,8 @@ def _is_plain(value: Any, room: int) -> bool:
         for part in level:
             kind = type(part)
             if kind in _PLAIN_LEAVES:
+                if kind is int and part.bit_length() > _MAX_INT_BITS:
+                    return False
                 continue
             if kind is dict and all(type(key) is str for key in part):
                 items = part.values()
@@ -88,7 +86,11 @@ def converted_text(payload: Mapping[str, Any], max_bytes: int) -> str:
     """Return the text of a payload of more than plain JSON. Raises InvalidPayload and PayloadTooLarge."""
     if not isinstance(payload, Mapping):
         raise InvalidPayload(f"the payload is a {type(payload).__name__}; use a dict of arguments")
-    return _sized(_encode(_Conversion(max_bytes).object(payload, "", ())).encode(), max_bytes)
+    text = _encode(_Conversion(max_bytes).object(payload, "", ()))
+    size = len(text.encode())
+    if size > max_bytes:
+        raise PayloadTooLarge(f"the payload has {size:,} bytes of JSON, the limit is {max_bytes:,}")
+    return text
 
 
 def check_arrival(given: Any, arrived: Any, where: str) -> None:

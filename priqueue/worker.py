@@ -14,7 +14,7 @@ import secrets
 import socket
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from importlib.metadata import PackageNotFoundError, version
 from math import inf
 
@@ -30,7 +30,6 @@ from priqueue.pool import Pool
 from priqueue.settler import Settler
 
 _LEAVE_WITHIN_S = 0.9
-_FEW = 4  # claims that are not worth handing over in two pieces
 
 
 def new_worker_id() -> str:
@@ -71,13 +70,11 @@ class Worker:
         #: what the process is to exit with: 1 when it could not go on
         self.exit_code = 0
         self._threads: list[threading.Thread] = []
-        self._registered = False
-        self._listening = self._token_taken = False
+        self._registered = self._listening = self._token_taken = False
         # The queue counts leases that no slot knows of: one that could not be settled stands until it is swept.
         self._full = False
-        self._asked_to_stop = self._forced = False
+        self._asked_to_stop = self._forced = self._claim_in_doubt = False
         self._stopped_at_s = 0.0
-        self._claim_in_doubt = False
         self._given: Turn | None = None  # what the last round trip gave, and nobody has read
         ears = Ears()
         self.loop = Loop("worker", self.run_once, bell=ears)
@@ -122,8 +119,9 @@ class Worker:
         self._listen(self._limit(0) > 0 and not self._full)
         if not self._pool.occupied and (self._jobs_left == 0 or (self._burst and is_empty)):
             self.loop.stop()
-        busy = self._settler.number_done or self._given
-        return 0 if busy else min(self._pool.next_look_s(), self._coordinator.tokens_reliable_s)
+        if self._settler.number_done or self._given:
+            return 0
+        return min(self._pool.next_look_s(), self._coordinator.tokens_reliable_s)
 
     def _watch(self) -> None:
         """End this process, in order, when it is not whole any more: somebody will start a new one."""
@@ -136,9 +134,7 @@ class Worker:
 
     def _limit(self, vacated: int) -> int:
         """Return for how many jobs there is room, once the slots of what is acked in the same round trip are free."""
-        if self.loop.stopped:
-            return 0
-        room = min(self._pool.free(vacated), self._jobs_left)
+        room = 0 if self.loop.stopped else min(self._pool.free(vacated), self._jobs_left)
         return max(0, int(room) - (self._given.number if self._given else 0))
 
     def _turn(self, limit: int) -> bool:
@@ -167,17 +163,20 @@ class Worker:
         if self._given is None:
             return
         turn, self._given = self._given, None  # first: what cannot be read lapses, and must not be met again and again
-        # The first half runs already while the second is read.
-        for claims, buried in turn.pieces(max(_FEW, -(-turn.number // 2))):
-            for claim, failure in buried:
-                events.send(events.job_buried, claim=claim, failure=failure)
-            if self.loop.stopped:  # the answer to a claim from before the order to stop
-                self._settler.add(Outcome(claim=claim, verdict=Verdict.RELEASE, run_s=0) for claim in claims)
-                self.loop.wake()
-            elif claims:
-                self._jobs_left -= len(claims)
-                events.send(events.jobs_claimed, claims=claims)
-                self._pool.submit(claims)
+        with ExitStack() as halves:  # each is run whatever becomes of the other: nobody else knows of it
+            for half in reversed([turn] if self.loop.stopped else turn.halves()):
+                halves.callback(self._begin, half)
+
+    def _begin(self, turn: Turn) -> None:
+        for claim, failure in turn.read().buried:
+            events.send(events.job_buried, claim=claim, failure=failure)
+        if self.loop.stopped:  # the answer to a claim from before the order to stop
+            self._settler.add(Outcome(claim=claim, verdict=Verdict.RELEASE, run_s=0) for claim in turn.claims)
+            self.loop.wake()
+        elif turn.claims:
+            self._jobs_left -= len(turn.claims)
+            events.send(events.jobs_claimed, claims=turn.claims)
+            self._pool.submit(turn.claims)
 
     def _register(self) -> None:
         self._coordinator.register(

@@ -70,12 +70,12 @@ class Sent:
 
     def __call__(self) -> list[Any]:
         try:
-            answers = [_answer(self._connection) for _ in range(self._number)]
+            answers, used_s = [_answer(self._connection) for _ in range(self._number)], monotonic_s()
         except BaseException:
             self._close()
             raise
         connection, self._connection = self._connection, None
-        self._kept.append((connection, monotonic_s()))
+        self._kept.append((connection, used_s))
         if any(isinstance(answer, ResponseError) for answer in answers):
             self._give_back()
         return answers

@@ -11,9 +11,9 @@ them can simply be called again; those that settle a lease take ``repeat=True`` 
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self
 
@@ -43,6 +43,7 @@ from priqueue.jobs import Claim, Failure, NewerEnvelope
 from priqueue.signing import BadSignature
 
 _NEWER_ENVELOPE_S = 30
+_FEW = 4  # claims that are not worth handing over in two pieces
 
 
 @dataclass(slots=True)
@@ -69,13 +70,18 @@ class Turn:
 
     def read(self) -> Self:
         """Decode what was claimed, once. What cannot be trusted or read is set aside."""
-        for claims, buried in self.pieces(self.number or 1):
-            self.claims, self.buried = claims, buried
+        self.claims, self.buried = self._read(self._rows)
         return self
 
-    def pieces(self, size: int) -> Iterator[tuple[list[Claim], list[tuple[Claim, Failure]]]]:
-        """Decode what was claimed, once, and yield the claims and what was buried of so many at a time."""
-        return (self._read(self._rows[at : at + size]) for at in range(0, self.number, size))
+    def halves(self) -> list["Turn"]:
+        """Return it as two turns, so that what the first gave may run while the second is read.
+
+        It stays one where it gave few, or suspects: to find a place for these one has to know of all.
+        """
+        has_suspects = any(row[-1] for row in self._rows)
+        size = self.number if has_suspects else max(_FEW, -(-self.number // 2))
+        parts = [self._rows[at : at + size] for at in range(0, self.number, size)]
+        return [replace(self, lost=(), number=len(rows), _rows=rows) for rows in parts]
 
 
 class Coordinator(Intake, Operations):

@@ -8,6 +8,7 @@ wait_ms, run_ms, reason. What a record knows nothing of, it leaves out.
 import hashlib
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from django.dispatch import Signal
@@ -92,20 +93,33 @@ def _promoted(number: int, **_: Any) -> None:
 
 
 def _claims(claims: Sequence[Claim], **_: Any) -> None:
-    for claim in claims if _wanted(logging.INFO) else ():
-        # By the server's clock alone: it was claimed one lease before its deadline.
-        wait_ms = max(0, claim.deadline_ms - round(wiring.settings().lease_s * 1000) - claim.ready_since_ms)
-        job = claim.job
-        _log(
-            logging.INFO, "claim", "claimed %s %s from %s, attempt %d, after %d ms", job.name, job.id, claim.lane,
-            claim.attempt, wait_ms, **_claimed(claim, "in flight", wait_ms=wait_ms),
-        )  # fmt: skip
+    _each(claims, _claim)
 
 
 def _acked(claims: Sequence[Claim], **_: Any) -> None:
-    for claim in claims if _wanted(logging.INFO) else ():
-        job, fields = claim.job, _claimed(claim, "done")
-        _log(logging.INFO, "ack", "done %s %s in %d ms", job.name, job.id, claim.run_ms, **fields)
+    _each(claims, _ack)
+
+
+def _each(claims: Sequence[Claim], write: Callable[[Claim], None]) -> None:
+    """Write a record of each; a filter that raises for one keeps no other from being written."""
+    with ExitStack() as all_of_them:
+        for claim in reversed(claims) if _wanted(logging.INFO) else ():
+            all_of_them.callback(write, claim)
+
+
+def _claim(claim: Claim) -> None:
+    # By the server's clock alone: it was claimed one lease before its deadline.
+    wait_ms = max(0, claim.deadline_ms - round(wiring.settings().lease_s * 1000) - claim.ready_since_ms)
+    job = claim.job
+    _log(
+        logging.INFO, "claim", "claimed %s %s from %s, attempt %d, after %d ms", job.name, job.id, claim.lane,
+        claim.attempt, wait_ms, **_claimed(claim, "in flight", wait_ms=wait_ms),
+    )  # fmt: skip
+
+
+def _ack(claim: Claim) -> None:
+    job, fields = claim.job, _claimed(claim, "done")
+    _log(logging.INFO, "ack", "done %s %s in %d ms", job.name, job.id, claim.run_ms, **fields)
 
 
 def _retried(claim: Claim, failure: Failure, delay_s: float, note: str, **_: Any) -> None:

@@ -179,3 +179,16 @@ def test_what_is_raised_from_outside_between_two_steps_costs_a_connection_and_no
     monkeypatch.undo()
     assert _connections(client) == before - 1
     assert line.send((ECHO, ("next",)))() == [b"next"]
+
+
+def test_a_clock_that_is_interrupted_costs_no_connection_either(
+    line: Line, client: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = _connections(client)
+    sent = line.send((ECHO, ("lost",)))
+    monkeypatch.setattr(line_module, "monotonic_s", Mock(side_effect=KeyboardInterrupt))
+
+    with pytest.raises(KeyboardInterrupt):
+        sent()
+
+    assert _connections(client) == before

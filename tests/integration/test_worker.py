@@ -423,6 +423,54 @@ def test_the_first_half_of_what_a_turn_gives_runs_while_the_second_is_read(
     assert sorted(started) == [job.id for job in jobs]
 
 
+def test_what_is_given_after_the_order_to_stop_goes_back_to_its_lane_in_its_order(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = queue.enqueue(name="tests.record", number=9)
+    worker = Worker(queue.coordinator, processes=0, concurrency=9)
+    begin = queue.coordinator.begin_turn
+
+    def begin_and_stop_before_the_answer(*args: Any, **more: Any) -> Callable[[], Turn]:
+        begun = begin(*args, **more)
+        worker.stop()
+        return begun
+
+    monkeypatch.setattr(queue.coordinator, "begin_turn", begin_and_stop_before_the_answer)
+    worker.run()
+
+    assert queue.raw.lrange(queue.keys.lane("default"), 0, -1) == [job.id for job in jobs]
+    assert started == []
+
+
+def test_where_one_half_cannot_be_handed_over_the_other_is(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = queue.enqueue(name="tests.record", number=9)
+    worker = Worker(queue.coordinator, processes=0, concurrency=9, burst=True)
+    submit, asked = worker._pool.submit, []
+
+    def submit_or_fail(claims: Any) -> None:
+        submit(claims)
+        asked.append(len(claims))
+        if len(asked) == 1:
+            raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(worker._pool, "submit", submit_or_fail)
+    worker.run()
+
+    assert asked == [5, 4]
+    assert sorted(started) == [job.id for job in jobs]
+    assert queue.places() == {}
+
+
+def test_a_turn_with_suspects_is_handed_over_whole(queue: Queue) -> None:
+    jobs = queue.enqueue(number=9)
+    queue.raw.hset(queue.keys.attempts, jobs[0].id, "0 1 s")
+    queue.register("w", concurrency=9)
+
+    (whole,) = queue.coordinator.begin_turn("w", 9)().halves()
+
+    assert [claim.suspect for claim in whole.read().claims] == [True] + 8 * [False]
+
+
 def test_what_comes_and_goes_together_is_told_together_and_once(queue: Queue) -> None:
     jobs = queue.enqueue(name="tests.record", number=3)
     told: list[tuple[str, list[str]]] = []

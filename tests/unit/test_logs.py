@@ -99,6 +99,27 @@ def test_an_ack_says_how_long_it_ran(kept: Kept) -> None:
     assert kept.fields() == about(of) | {"action": "ack", "outcome": "done"}
 
 
+def test_a_filter_that_raises_for_one_of_many_keeps_no_other_from_being_written(
+    kept: Kept, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, bad, other = claim(), claim(), claim()
+
+    def raise_for_the_bad_one(record: logging.LogRecord) -> bool:
+        if record.__dict__.get("job_id") == bad.job.id:
+            raise KeyError("no")
+        return True
+
+    logging.getLogger("priqueue").addFilter(raise_for_the_bad_one)
+    try:
+        events.send(events.jobs_acked, claims=[one, bad, other])
+    finally:
+        logging.getLogger("priqueue").removeFilter(raise_for_the_bad_one)
+
+    ours = [record.__dict__["job_id"] for record in kept.records if record.name == "priqueue"]
+    assert ours == [one.job.id, other.job.id]
+    assert "_acked" in caplog.text  # what raised is told
+
+
 def test_a_failure_says_what_it_was_and_what_follows(kept: Kept) -> None:
     of = claim()
 

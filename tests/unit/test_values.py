@@ -419,3 +419,12 @@ def test_shared_values_that_unfold_to_billions_are_refused_at_once():
 
     with pytest.raises(PayloadTooLarge):
         Handler(anything).accept({"x": value}, 65_536)
+
+
+def test_floats_are_measured_in_their_shortest_text():
+    handler, payload = Handler(anything), {"x": [1e-05] * 10_000}
+
+    text = handler.accept(payload, 65_536)
+
+    assert handler.arguments(text) == payload
+    assert handler.arguments(handler.accept(payload, 1_000_000)) == payload
