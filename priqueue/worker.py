@@ -14,9 +14,10 @@ import secrets
 import socket
 import threading
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from math import inf
+from typing import Any
 
 from priqueue import events
 from priqueue.clock import monotonic_s
@@ -42,6 +43,11 @@ def _version() -> str:
         return version("priqueue")
     except PackageNotFoundError:  # run from a copied folder
         return "unknown"
+
+
+def _about() -> dict[str, Any]:
+    """Return what people may know of this process."""
+    return {"host": socket.gethostname(), "pid": os.getpid(), "version": _version()}
 
 
 class Worker:
@@ -163,9 +169,12 @@ class Worker:
         if self._given is None:
             return
         turn, self._given = self._given, None  # first: what cannot be read lapses, and must not be met again and again
-        with ExitStack() as halves:  # each is run whatever becomes of the other: nobody else knows of it
-            for half in reversed([turn] if self.loop.stopped else turn.halves()):
-                halves.callback(self._begin, half)
+        first, *second = [turn] if self.loop.stopped else turn.halves()
+        try:
+            self._begin(first)
+        finally:  # whatever became of the first: nobody else knows of it
+            for half in second:
+                self._begin(half)
 
     def _begin(self, turn: Turn) -> None:
         for claim, failure in turn.read().buried:
@@ -179,10 +188,7 @@ class Worker:
             self._pool.submit(turn.claims)
 
     def _register(self) -> None:
-        self._coordinator.register(
-            self.id, lanes=self.lanes, concurrency=self.concurrency,
-            host=socket.gethostname(), pid=os.getpid(), version=_version(),
-        )  # fmt: skip
+        self._coordinator.register(self.id, lanes=self.lanes, concurrency=self.concurrency, **_about())
         self._registered = True
         events.send(events.worker_registered, worker_id=self.id, lanes=self.lanes, concurrency=self.concurrency)
 

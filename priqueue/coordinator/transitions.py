@@ -13,7 +13,7 @@ them can simply be called again; those that settle a lease take ``repeat=True`` 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self
 
@@ -81,7 +81,7 @@ class Turn:
         has_suspects = any(row[-1] for row in self._rows)
         size = self.number if has_suspects else max(_FEW, -(-self.number // 2))
         parts = [self._rows[at : at + size] for at in range(0, self.number, size)]
-        return [replace(self, lost=(), number=len(rows), _rows=rows) for rows in parts]
+        return [Turn((), len(rows), self.state, rows, self._read) for rows in parts]
 
 
 class Coordinator(Intake, Operations):
