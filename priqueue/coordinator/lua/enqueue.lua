@@ -8,7 +8,7 @@
 -- Not flagged allow-oom: at the memory limit this script is refused before it runs.
 local lane, answer, ready = lanes[order[1]], {}, 0
 local length = call('LLEN', lane.list) -- a foreign value there is an error now, before the first write
-call('ZCARD', lane.delayed)
+call('ZCARD', lane.delayed) -- at `jobs` it is one, too: HSETNX is the first write
 local rule, most_ready = rule_of(ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]), tonumber(ARGV[10])
 local function admission(id) -- what admit would answer; nothing where nothing limits, and a repeat is not charged
   if not (rule or most_ready) or call('HEXISTS', jobs, id) == 1 then return end
